@@ -1,0 +1,246 @@
+"""Counts: the histogram between log and arrays. Above it data is big and lives in an engine, below it is numpy."""
+
+import json
+import tempfile
+import weakref
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from functools import cached_property
+from importlib.resources import files as package_files
+from os import PathLike
+from pathlib import Path
+
+import duckdb
+import numpy as np
+from numpy.typing import NDArray
+
+from prudent.engines import Engine, Tally
+from prudent.engines.duckdb import DuckDB, describe_counts, text
+from prudent.errors import CountsError, LogError
+from prudent.files import replacing
+from prudent.log import Log, find_files
+
+VERSION = 1
+"""Of the counts on disk; raised when a column changes its meaning."""
+
+COLUMNS = ("context", "item", "position", "prev", "click", "more", "n")
+QUERY = package_files("prudent").joinpath("counts.sql").read_text(encoding="utf-8")
+
+IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Cells:
+    """The counts as arrays: one entry per cell, sorted by pair, position, prev, click and more.
+
+    A pair is one item of one context; pairs are numbered in the order of `Counts.pairs`, and ``context``
+    has the number of the context of each pair, ascending. The order is part of the contract: sums of
+    floats over cells then come out the same to the last bit, however the log was shuffled.
+    """
+
+    context: IntArray  # one entry per pair
+    pair: IntArray  # this and the rest: one entry per cell
+    position: IntArray
+    prev: IntArray
+    click: BoolArray
+    more: BoolArray
+    n: IntArray
+
+    @property
+    def pairs(self) -> int:
+        """How many pairs there are."""
+        return len(self.context)
+
+    @property
+    def contexts(self) -> int:
+        """How many contexts there are."""
+        return int(self.context[-1]) + 1 if self.pairs else 0
+
+    @property
+    def positions(self) -> int:
+        """Length of the longest list."""
+        return int(self.position.max(initial=0))
+
+    def per_pair(self, where: BoolArray | slice = slice(None)) -> IntArray:
+        """Impressions of each pair in the cells that `where` keeps."""
+        return np.bincount(self.pair[where], self.n[where], minlength=self.pairs).astype(np.int64)
+
+    def lists_per_context(self) -> IntArray:
+        """Logged lists of each context: every list has exactly one first position."""
+        top = self.position == 1
+        return np.bincount(self.context[self.pair[top]], self.n[top], minlength=self.contexts).astype(np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class Counts:
+    """A log as one histogram, kept in Parquet files whose rows add up.
+
+    Each row tells how often an item of a context was shown at a position, with the last click above at
+    ``prev``, itself clicked or not, and with ``more`` clicks below or not. ``a + b`` are the counts of both
+    logs together; ``==`` compares the sums, not the files.
+    """
+
+    files: tuple[Path, ...]
+    tally: Tally
+    engine: DuckDB = field(default_factory=DuckDB)
+    origin: tuple[str, ...] = ()  # the logs or files it came from, for the provenance of a policy
+    _folder: object = field(default=None, repr=False)  # temporary folders live as long as the counts that need them
+
+    @classmethod
+    def read(cls, *paths: str | PathLike[str], engine: DuckDB | None = None) -> "Counts":
+        """Counts from the files they were written to; several files are added up."""
+        engine = engine or DuckDB()
+        files = find_files(paths)
+        with engine.connect() as connection:
+            tallies = [_read_tally(connection, file) for file in files]
+            kinds = {file: _name_types(connection, file) for file in files}
+        for file, kind in kinds.items():
+            if kind != kinds[files[0]]:
+                raise CountsError(
+                    f"{files[0]} names its contexts and items by {' and '.join(kinds[files[0]])}, {file} by "
+                    f"{' and '.join(kind)}: they cannot be added."
+                )
+        return cls(tuple(files), sum(tallies[1:], tallies[0]), engine, tuple(map(str, files)))
+
+    def write(self, path: str | PathLike[str]) -> None:
+        """Write the counts to one Parquet file, summed up."""
+        with self.engine.connect(spill=Path(path).parent) as connection, replacing(path) as part:
+            connection.execute("set preserve_insertion_order = false")
+            connection.execute(
+                f"copy ({self.sql}) to {text(part)} (format parquet, compression zstd, "
+                f"kv_metadata {{prudent: {text(describe_counts(self.tally))}}})"
+            )
+
+    def __add__(self, other: "Counts") -> "Counts":
+        with self.engine.connect() as connection:
+            if _name_types(connection, self.files[0]) != _name_types(connection, other.files[0]):
+                raise CountsError("One log names its contexts and items by text, the other by integers.")
+        both = (self._folder, other._folder)
+        return Counts(self.files + other.files, self.tally + other.tally, self.engine, self.origin + other.origin, both)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Counts):
+            return NotImplemented
+        with self.engine.connect() as connection:
+            found = connection.execute(
+                f"select count(*) from ((({self.sql}) except all ({other.sql})) union all "
+                f"(({other.sql}) except all ({self.sql})))"
+            ).fetchall()
+        return bool(found[0][0] == 0)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @property
+    def sql(self) -> str:
+        """A query for the summed histogram, which any DuckDB connection can run."""
+        keys = ", ".join(COLUMNS[:-1])
+        source = f"read_parquet([{', '.join(text(file) for file in self.files)}], hive_partitioning = false)"
+        if len(self.files) == 1:
+            return f"select {keys}, n from {source}"
+        return f"select {keys}, sum(n)::bigint as n from {source} group by {keys}"
+
+    @cached_property
+    def connection(self) -> duckdb.DuckDBPyConnection:
+        """A private database with the tables `pairs` and `contexts`: sorted names, which their rowids number."""
+        stack = ExitStack()
+        connection = stack.enter_context(self.engine.connect())
+        weakref.finalize(self, stack.close)
+        connection.execute(
+            f"create table pairs as select distinct context, item from ({self.sql}) order by context, item"
+        )
+        connection.execute("create table contexts as select distinct context from pairs order by context")
+        return connection
+
+    @property
+    def pairs(self) -> duckdb.DuckDBPyRelation:
+        """Names of context and item, in the order in which `cells` and evidence number them."""
+        return self.connection.sql("select context, item from pairs order by rowid")
+
+    @cached_property
+    def cells(self) -> Cells:
+        """The histogram as arrays."""
+        size = self.connection.execute("select count(*) as n from pairs group by context order by context")
+        sizes = size.fetchnumpy()["n"]
+        found = self.connection.execute(
+            "select pairs.rowid as pair, position::bigint as position, prev::bigint as prev, click, more, n "
+            f"from ({self.sql}) join pairs using (context, item)"
+        ).fetchnumpy()
+        key, states = found["pair"], int(found["position"].max(initial=0)) + 1
+        for column, base in (("position", states), ("prev", states), ("click", 2), ("more", 2)):
+            key = key * base + found[column]
+        order = np.argsort(key)
+        return Cells(
+            context=np.repeat(np.arange(len(sizes)), sizes), **{name: column[order] for name, column in found.items()}
+        )
+
+
+def count(
+    log: Log, engine: Engine | None = None, to: str | PathLike[str] | None = None, max_bad: float = 0.01
+) -> Counts:
+    """Count a log: one pass, in the engine, after which models, bounds and δ are free to vary.
+
+    ``to`` is the Parquet file to write; without it the counts live in a temporary file that goes when they
+    go. More than ``max_bad`` of rejected lists is an error, so that a wrong column does not go unnoticed.
+    """
+    engine = engine or DuckDB()
+    folder = None
+    if to is None:
+        folder = tempfile.TemporaryDirectory(prefix="prudent-counts-")
+        to = Path(folder.name) / "counts.parquet"
+    with replacing(to) as part:
+        tally = engine.histogram(log, QUERY, part)
+        if tally.lists + tally.bad == 0:
+            raise LogError(f"{log.name} has no lists: there is not a single row in it.")
+        if tally.share_bad > max_bad:
+            raise LogError(
+                f"{tally.bad} of {tally.lists + tally.bad} lists in {log.name} are bad ({tally.share_bad:.1%}, "
+                f"more than max_bad={max_bad:.1%} allows): {'; '.join(describe_rejected(tally))}."
+            )
+    reader = engine if isinstance(engine, DuckDB) else DuckDB()
+    return Counts((Path(to),), tally, reader, (log.name,), folder)
+
+
+def describe_rejected(tally: Tally) -> list[str]:
+    """The reasons and how often each was met, the most frequent first."""
+    ordered = sorted(tally.rejected.items(), key=lambda entry: -entry[1])
+    return [f"{n} × {reason}" for reason, n in ordered]
+
+
+def is_counts(path: str | PathLike[str]) -> bool:
+    """Whether a file holds counts, whatever its name."""
+    with Path(path).open("rb") as opened:
+        if opened.read(4) != b"PAR1":
+            return False
+    with DuckDB().connect() as connection:
+        try:
+            return _metadata(connection, Path(path)) is not None
+        except duckdb.Error:
+            return False
+
+
+def _metadata(connection: duckdb.DuckDBPyConnection, file: Path) -> dict[str, object] | None:
+    found = connection.execute(f"select value from parquet_kv_metadata({text(file)}) where key = 'prudent'").fetchall()
+    content = json.loads(found[0][0]) if found else {}
+    return content if "counts" in content else None
+
+
+def _read_tally(connection: duckdb.DuckDBPyConnection, file: Path) -> Tally:
+    try:
+        content = _metadata(connection, file)
+    except duckdb.Error as error:
+        raise CountsError(f"Cannot read {file}: {str(error).splitlines()[0]}") from error
+    if content is None:
+        raise CountsError(f"{file} does not hold counts. Make them with: prudent count LOG -o {file.stem}.counts")
+    if content["counts"] != VERSION:
+        raise CountsError(
+            f"{file} has counts of version {content['counts']}; this prudent reads version {VERSION}. "
+            "Count the log again."
+        )
+    return Tally(content["lists"], content["rejected"])  # type: ignore[arg-type]
+
+
+def _name_types(connection: duckdb.DuckDBPyConnection, file: Path) -> Sequence[str]:
+    described = connection.execute(f"describe select context, item from read_parquet({text(file)})").fetchall()
+    return ["text" if row[1] == "VARCHAR" else "integers" for row in described]
