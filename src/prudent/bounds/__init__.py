@@ -1,0 +1,30 @@
+"""Lower confidence bounds on attraction; each module registers one, and `bounds` finds it by name.
+
+>>> parse("eb(delta=0.2, pool=context)")
+EmpiricalBayes(delta=0.2, pool='context', grid=(1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0))
+>>> list(bounds)
+['bayes', 'eb', 'exposure', 'hoeffding', 'mle']
+"""
+
+from prudent.bounds.base import Bound, Scores, bounds
+from prudent.bounds.bayes import Bayes
+from prudent.bounds.empirical_bayes import EmpiricalBayes
+from prudent.bounds.exposure import Exposure, ExposurePrior
+from prudent.bounds.hoeffding import Hoeffding
+from prudent.bounds.mle import Mle
+
+parse = bounds.parse
+"""The value that a spelling stands for."""
+
+__all__ = [
+    "Bayes",
+    "Bound",
+    "EmpiricalBayes",
+    "Exposure",
+    "ExposurePrior",
+    "Hoeffding",
+    "Mle",
+    "Scores",
+    "bounds",
+    "parse",
+]

@@ -1,0 +1,48 @@
+"""What every bound offers."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from math import isfinite
+from typing import Any, Protocol
+
+from prudent.click_models.base import Evidence, FloatArray
+from prudent.errors import UsageError
+from prudent.registry import Registry
+
+
+@dataclass(frozen=True)
+class Scores:
+    """What a bound makes of the evidence, one entry per pair."""
+
+    lower: FloatArray
+    mean: FloatArray  # the estimate that the bound stays below: n₊/n, or the mean of the posterior
+    fitted: Mapping[str, Any] = field(default_factory=dict)  # what was learned on the way, e.g. the prior; fits JSON
+
+
+class Bound(Protocol):
+    """A lower confidence bound on attraction; its settings are its fields."""
+
+    def score(self, evidence: Evidence) -> Scores:
+        """Lower bound and mean of every pair."""
+        ...
+
+    def lower(self, evidence: Evidence) -> FloatArray:
+        """The lower bounds alone."""
+        return self.score(evidence).lower
+
+
+bounds: Registry[Bound] = Registry("bound")
+
+
+def check_delta(delta: object) -> None:
+    """δ is a probability; at 0 no bound says anything."""
+    if not (isinstance(delta, int | float) and 0 < delta <= 1):
+        raise UsageError(f"delta is {delta}; it must be a number above 0 and not above 1.")
+    if delta < 1e-12:
+        raise UsageError(f"delta is {delta}; below 1e-12 the quantiles drown in rounding.")
+
+
+def check_positive(name: str, value: object) -> None:
+    """The parameters of a Beta distribution are positive numbers."""
+    if not (isinstance(value, int | float) and value > 0 and isfinite(value)):
+        raise UsageError(f"{name} is {value}; it must be a number above 0.")

@@ -1,0 +1,37 @@
+"""A bound that holds for every attraction, whatever the prior."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from prudent.bounds.base import Bound, Scores, bounds, check_delta
+from prudent.bounds.mle import click_rate
+from prudent.click_models.base import Evidence
+
+
+@bounds.register("hoeffding")
+@dataclass(frozen=True)
+class Hoeffding(Bound):
+    """Hoeffding's inequality, Eq. (7): ``L(a) = n₊/n − √(log(1/δ) / 2n)``.
+
+    For one item given in advance and n examinations fixed in advance, ``P(θ < L(a)) ≤ δ`` at *every* θ. It does
+    not hold for all items at once (`prudent.theory` has the widths that do), and n of a click model that only
+    estimates examinations is not a number of independent trials.
+    At ``delta=1`` the width is 0 and this is ``mle``.
+    """
+
+    delta: float = 0.2
+
+    def __post_init__(self) -> None:
+        check_delta(self.delta)
+
+    def score(self, evidence: Evidence) -> Scores:
+        """Click rate minus the width; −∞ without evidence."""
+        mean = click_rate(evidence)
+        if self.delta == 1:
+            return Scores(mean, mean)
+        examined = evidence.examined
+        width = np.full_like(examined, np.inf)
+        np.divide(-np.log(self.delta), 2 * examined, out=width, where=examined > 0)
+        # Not clipped at 0: that would tie all rarely seen items and leave their order to chance.
+        return Scores(mean - np.sqrt(width), mean)

@@ -1,0 +1,30 @@
+"""Evidence written by hand."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from prudent.click_models import click_models
+from prudent.click_models.base import Evidence
+
+
+def evidence(
+    positive: Sequence[float] | ArrayLike,
+    negative: Sequence[float] | ArrayLike,
+    context: Sequence[int] | ArrayLike | None = None,
+    impressions: Sequence[int] | ArrayLike | None = None,
+) -> Evidence:
+    """One context and as many impressions as examinations, unless told otherwise."""
+    n_plus, n_minus = np.asarray(positive, dtype=float), np.asarray(negative, dtype=float)
+    of = np.zeros(n_plus.size, dtype=np.int64) if context is None else np.asarray(context, dtype=np.int64)
+    shown = np.ceil(n_plus + n_minus) if impressions is None else impressions
+    return Evidence(
+        context=of,
+        item=np.arange(n_plus.size),
+        positive=n_plus,
+        negative=n_minus,
+        impressions=np.asarray(shown, dtype=np.int64),
+        weight=np.ones(4),
+        model=click_models.parse("cm"),
+    )
