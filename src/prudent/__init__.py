@@ -1,0 +1,62 @@
+"""From a click log to the ranked lists with the best lower confidence bound on their value.
+
+>>> import prudent
+>>> log = prudent.Log("clicks/*.parquet", context="query", items="shown", clicks="clicked")
+
+One pass over the log, in an engine, then everything is free to vary::
+
+    counts = prudent.count(log)
+    policy = prudent.rank(counts, model="auto", bound="exposure(delta=0.5)", length=10)
+    policy["running shoes"]                # ['i12', 'i3', ...]
+    policy.write("policy.parquet")
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from prudent import bounds, click_models
+    from prudent.algorithm import rank
+    from prudent.counts import Counts, count
+    from prudent.engines.duckdb import DuckDB
+    from prudent.errors import PrudentError, PrudentWarning
+    from prudent.health import check
+    from prudent.log import Log
+    from prudent.policy import Policy
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Counts",
+    "DuckDB",
+    "Log",
+    "Policy",
+    "PrudentError",
+    "PrudentWarning",
+    "bounds",
+    "check",
+    "click_models",
+    "count",
+    "rank",
+]
+
+_ROOMS = {
+    "Counts": "counts",
+    "DuckDB": "engines.duckdb",
+    "Log": "log",
+    "Policy": "policy",
+    "PrudentError": "errors",
+    "PrudentWarning": "errors",
+    "check": "health",
+    "count": "counts",
+    "rank": "algorithm",
+}
+
+
+def __getattr__(name: str) -> object:
+    # On first use: SciPy alone takes longer to import than `prudent --help` may take.
+    if name in ("bounds", "click_models"):
+        return import_module(f"prudent.{name}")
+    if name not in _ROOMS:
+        raise AttributeError(f"module 'prudent' has no attribute {name!r}")
+    return getattr(import_module(f"prudent.{_ROOMS[name]}"), name)

@@ -1,0 +1,97 @@
+"""What is in a log, and what it can support."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from prudent.click_models.position_based import LINK, per_position, separate_positions
+from prudent.counts import Counts
+
+FEW = 10
+"""Impressions below which a click-through rate is hardly more than an accident."""
+
+
+@dataclass(frozen=True)
+class Health:
+    """A log in numbers; shares are between 0 and 1."""
+
+    lists: int
+    rejected: Mapping[str, int]  # lists, by reason
+    contexts: int
+    items: int  # distinct names
+    pairs: int  # items of one context, summed over contexts
+    positions: int  # of the longest list
+    clicks: int
+    ctr: tuple[float, ...]  # by position
+    without_click: float  # share of the lists
+    several_clicks: float
+    rare_pairs: float  # share of the pairs with fewer than 10 impressions
+    moving_pairs: float  # share of the impressions on items that were shown at several positions of their context
+    single_list_contexts: int
+    position_groups: tuple[tuple[int, ...], ...]  # pbm is identified when there is one
+
+    @property
+    def pbm_identified(self) -> bool:
+        """Whether items link all positions."""
+        return len(self.position_groups) == 1
+
+    def verdicts(self) -> list[str]:
+        """What the log can support, in sentences."""
+        said = []
+        if not self.clicks:
+            return ["There is not one click: nothing can be learned from this log."]
+        if self.pbm_identified:
+            said.append(f"pbm is identified: {self.moving_pairs:.0%} of impressions are of items that change position.")
+        else:
+            groups = " and ".join("{" + ", ".join(map(str, group)) + "}" for group in self.position_groups)
+            said.append(
+                f"pbm is not identified: no item has {LINK} impressions at two positions across {groups}. "
+                "model=auto will use dcm; swap a few neighbours in production now and then to learn more."
+            )
+        if self.several_clicks > 0:
+            said.append(f"dcm can tell reading from stopping: {self.several_clicks:.1%} of lists have several clicks.")
+        else:
+            said.append("No list has several clicks: dcm has nothing to learn continuation from, and cm loses nothing.")
+        if self.rare_pairs > 0:
+            said.append(
+                f"{self.rare_pairs:.0%} of context-item pairs were shown fewer than {FEW} times: their click-through "
+                "rates are accidents, and this is what lower bounds are for."
+            )
+        if self.single_list_contexts:
+            said.append(
+                f"{self.single_list_contexts:,} contexts have a single list; --min-lists leaves such contexts out."
+            )
+        return said
+
+
+def check(counts: Counts) -> Health:
+    """Look at a log through its counts: everything asked here is a fold of them."""
+    cells = counts.cells
+    lists = max(1, counts.tally.lists)
+    at = cells.position - 1
+    shown = np.bincount(at, cells.n, minlength=cells.positions)
+    clicked = np.bincount(at[cells.click], cells.n[cells.click], minlength=cells.positions)
+    pair, position, at_position, _ = per_position(cells)
+    impressions = cells.per_pair()
+    moving = np.bincount(pair, minlength=cells.pairs) > 1
+    # The first position of a list tells whether any click follows; its last click tells whether one came before.
+    no_click = (cells.position == 1) & ~cells.click & ~cells.more
+    later_last = cells.click & ~cells.more & (cells.prev > 0)
+    items = counts.connection.execute("select count(distinct item) from pairs").fetchall()[0][0]
+    return Health(
+        lists=counts.tally.lists,
+        rejected=dict(counts.tally.rejected),
+        contexts=cells.contexts,
+        items=int(items),
+        pairs=cells.pairs,
+        positions=cells.positions,
+        clicks=int(cells.n[cells.click].sum()),
+        ctr=tuple((clicked / np.maximum(shown, 1)).tolist()),
+        without_click=float(cells.n[no_click].sum() / lists),
+        several_clicks=float(cells.n[later_last].sum() / lists),
+        rare_pairs=float(np.mean(impressions < FEW)) if cells.pairs else 0.0,
+        moving_pairs=float(impressions[moving].sum() / max(1, impressions.sum())),
+        single_list_contexts=int(np.sum(cells.lists_per_context() == 1)),
+        position_groups=tuple(map(tuple, separate_positions(pair, position, at_position, cells.positions))),
+    )

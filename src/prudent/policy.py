@@ -1,0 +1,154 @@
+"""Policy: one list per context with its evidence and provenance; read, write, look up."""
+
+import html
+import json
+import weakref
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from os import PathLike
+from typing import Any
+
+import duckdb
+
+from prudent.engines.duckdb import DuckDB, text
+from prudent.errors import PolicyError, UnknownContextError, did_you_mean
+from prudent.files import manifest_path, replacing, write_manifest
+from prudent.log import find_files
+
+COLUMNS = ("context", "rank", "item", "lower", "mean", "positive", "negative", "impressions")
+
+Name = str | int
+
+
+@dataclass(frozen=True, eq=False)
+class Policy:
+    """One ranked list per context, each position with its evidence.
+
+    ``policy["running shoes"]`` is a list of item names. The tables are DuckDB relations: ``.df()`` makes a pandas
+    frame of them, ``.pl()`` a Polars one, ``.fetchall()`` tuples.
+    """
+
+    connection: duckdb.DuckDBPyConnection = field(repr=False)
+    provenance: Mapping[str, Any]  # model, bound, settings, and the counts it came from
+    _tables: Mapping[str, str] = field(repr=False)  # lists, scores, contexts -> a query for each
+    _keep: object = field(default=None, repr=False)  # whatever the connection needs alive
+
+    @classmethod
+    def read(cls, path: str | PathLike[str]) -> "Policy":
+        """A policy from the file it was written to."""
+        (file,) = find_files([path])
+        stack = ExitStack()
+        connection = stack.enter_context(DuckDB().connect())
+        try:
+            connection.execute(f"create temp table lists as from read_parquet({text(file)})")
+            columns = tuple(row[0] for row in connection.execute("describe lists").fetchall())
+        except duckdb.Error as error:
+            stack.close()
+            raise PolicyError(f"Cannot read {file} as a policy: {str(error).splitlines()[0]}") from error
+        if columns != COLUMNS:
+            stack.close()
+            raise PolicyError(f"{file} is not a policy: it has the columns {', '.join(columns)}.")
+        manifest = manifest_path(file)
+        provenance = json.loads(manifest.read_text(encoding="utf-8")) if manifest.exists() else {}
+        policy = cls(connection, provenance, {"lists": "from lists"})
+        weakref.finalize(policy, stack.close)
+        return policy
+
+    def write(self, path: str | PathLike[str], scores: str | PathLike[str] | None = None) -> None:
+        """Write the lists to a Parquet file, its manifest beside it, and, if asked, every candidate's scores."""
+        for table, target in (("lists", path), ("scores", scores)):
+            if target is not None:
+                with replacing(target) as part:
+                    self.connection.execute(
+                        f"copy ({self._query(table)}) to {text(part)} (format parquet, compression zstd)"
+                    )
+                write_manifest(target, self.provenance)
+
+    def lists(self) -> duckdb.DuckDBPyRelation:
+        """The chosen lists: context, rank, item, lower, mean, positive, negative, impressions."""
+        return self.connection.sql(self._query("lists"))
+
+    def scores(self) -> duckdb.DuckDBPyRelation:
+        """Every candidate with its evidence: the columns of `lists` without the rank."""
+        return self.connection.sql(self._query("scores"))
+
+    def contexts(self) -> duckdb.DuckDBPyRelation:
+        """One row per context.
+
+        ``lists`` that were logged; ``value`` of the new list as estimated and its ``lower`` bound; ``usual``, the
+        estimated value of the list that was mostly shown; and whether the two lists ``differ``.
+        """
+        return self.connection.sql(self._query("contexts"))
+
+    def _query(self, table: str) -> str:
+        if table not in self._tables:
+            raise PolicyError(f"A policy that was read from a file has no {table}: rank again to get them.")
+        return self._tables[table]
+
+    def __getitem__(self, context: Name) -> list[Name]:
+        found = self._find(context)
+        if not found:
+            raise UnknownContextError(self._unknown(context))
+        return found
+
+    def __contains__(self, context: object) -> bool:
+        return isinstance(context, str | int) and bool(self._find(context))
+
+    def _find(self, context: Name) -> list[Name]:
+        if isinstance(context, str) != self._named_by_text:
+            return []  # 7 is not '7'
+        query = f"select item from ({self._query('lists')}) where context = ? order by rank"
+        return [item for (item,) in self.connection.execute(query, [context]).fetchall()]
+
+    def _unknown(self, context: Name) -> str:
+        if isinstance(context, str) != self._named_by_text:
+            kind = "text" if self._named_by_text else "integers"
+            return f"No list for {context!r}: contexts are {kind} in this policy, and 7 is not '7'."
+        near = did_you_mean(context, (str(name) for name in self)) if isinstance(context, str) else ""
+        return f"No list for {context!r}.{near} Keep your own ranking there."
+
+    @property
+    def _named_by_text(self) -> bool:
+        return str(self.lists().types[0]) == "VARCHAR"
+
+    def __iter__(self) -> Iterator[Name]:
+        query = f"select context from ({self._query('lists')}) where rank = 1 order by context"
+        return iter([context for (context,) in self.connection.execute(query).fetchall()])
+
+    def __len__(self) -> int:
+        query = f"select count(distinct context) from ({self._query('lists')})"
+        return int(self.connection.execute(query).fetchall()[0][0])
+
+    def _sample(self, contexts: int = 5) -> list[tuple[Any, ...]]:
+        return self.connection.execute(
+            f"from ({self._query('lists')}) where context in (select context from ({self._query('lists')}) "
+            f"where rank = 1 order by context limit {contexts}) order by context, rank"
+        ).fetchall()
+
+    def _title(self) -> str:
+        made_by = ", ".join(str(self.provenance[key]) for key in ("model", "bound") if key in self.provenance)
+        return f"Policy for {len(self):,} contexts" + (f" by {made_by}" if made_by else "")
+
+    def __repr__(self) -> str:
+        lists: dict[Name, list[str]] = {}
+        for context, _, item, *_ in self._sample():
+            lists.setdefault(context, []).append(repr(item))
+        shown = [
+            f"  {context!r}: [{', '.join(items[:4])}{', ...' if len(items) > 4 else ''}]"
+            for context, items in lists.items()
+        ]
+        return "\n".join([self._title(), *shown, *(["  ..."] if len(self) > len(lists) else [])])
+
+    def _repr_html_(self) -> str:
+        head = "".join(f"<th>{name}</th>" for name in COLUMNS)
+        body = "".join(
+            "<tr>" + "".join(f"<td>{html.escape(_format(value))}</td>" for value in row) + "</tr>"
+            for row in self._sample(contexts=3)
+        )
+        title = html.escape(self._title())
+        return f"<table><caption>{title}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _format(value: object) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
