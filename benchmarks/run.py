@@ -1,0 +1,232 @@
+"""Measure what the documentation claims: ``make bench``, or ``make bench SIZE=10m``.
+
+Every figure is a ratio of CPU times within one run, because seconds depend on the machine and on who else uses it.
+Each side of a ratio runs in a process of its own, several times in turn, and the median counts. The log is simulated:
+100,000 contexts of 40 to 60 items each, named by text, lists of 10, clicks of a position-based model.
+"""
+
+import json
+import os
+import platform
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+SIZES = {"100k": 100_000, "1m": 1_000_000, "10m": 10_000_000}
+MEMORY = "1GB"
+
+BARE_LISTS = """
+    with clicked as (
+        select context, items, clicks, list_filter(range(1, len(items) + 1), lambda i: clicks[i] = 1) as clicked
+        from read_parquet('{log}')
+    ),
+    exploded as (
+        select context, unnest(items) as item, unnest(range(1, len(items) + 1))::integer as position,
+            unnest(clicks) as click, clicked, coalesce(clicked[-1], 0) as last
+        from clicked
+    ),
+    impressions as (
+        select context, item, position,
+            coalesce(list_filter(clicked, lambda c: c < position)[-1], 0)::integer as prev,
+            click = 1 as click, last > position as more
+        from exploded
+    )
+"""
+
+
+@dataclass(frozen=True)
+class Run:
+    """What one process took."""
+
+    cpu: float  # seconds, both cores together
+    wall: float
+    peak: float  # resident memory in GB
+
+
+# --- the work, each in its own process -----------------------------------------------------------------------------
+
+
+def make_log(log: Path, folder: Path) -> None:
+    import numpy as np
+
+    from prudent.simulate import make_world, write_log
+
+    world = make_world("pbm", contexts=100_000, items=(40, 60), zipf=0.5, exploration=3.0, seed=1)
+    named = replace(
+        world,
+        contexts=np.array([f"query {c}" for c in world.contexts], dtype=object),
+        items=np.array([f"item-{i}" for i in world.items], dtype=object),
+    )
+    write_log(named, SIZES[_size()], log, seed=1)
+
+
+def scan(log: Path, folder: Path) -> None:
+    """Read the same three columns and nothing else: no count can be cheaper."""
+    import duckdb
+
+    connection = duckdb.connect(config={"memory_limit": MEMORY})
+    connection.execute(
+        f"select count(context), sum(len(items)), sum(len(clicks)) from read_parquet('{log}')"
+    ).fetchall()
+
+
+def bare(log: Path, folder: Path) -> None:
+    """The histogram query alone: no checks, no reasons, no manifest; the same Parquet file at the end."""
+    import duckdb
+
+    from prudent.counts import QUERY
+
+    connection = duckdb.connect(config={"memory_limit": MEMORY, "temp_directory": str(folder)})
+    connection.execute("set preserve_insertion_order = false")
+    connection.execute(
+        f"copy ({BARE_LISTS.format(log=log)} {QUERY}) to '{folder / 'bare.parquet'}' (format parquet, compression zstd)"
+    )
+
+
+def count(log: Path, folder: Path) -> None:
+    import prudent
+
+    prudent.count(prudent.Log(log), engine=prudent.DuckDB(memory=MEMORY), to=folder / "counts.parquet")
+
+
+def rank(log: Path, folder: Path) -> None:
+    """Everything after the counts, with the defaults: evidence, bound, lists, writing."""
+    import prudent
+
+    prudent.rank(prudent.Counts.read(folder / "counts.parquet")).write(folder / "policy.parquet")
+
+
+def rank_dcm(log: Path, folder: Path) -> None:
+    import prudent
+
+    prudent.rank(prudent.Counts.read(folder / "counts.parquet"), model="dcm").write(folder / "policy.parquet")
+
+
+def empirical_bayes(log: Path, folder: Path) -> None:
+    """Print the CPU seconds of the fit of the prior alone, which is a part of a process."""
+    import prudent
+    from prudent.bounds.empirical_bayes import EmpiricalBayes, grid_likelihood
+
+    evidence = prudent.click_models.parse("auto").evidence(prudent.Counts.read(folder / "counts.parquet"))
+    started = time.process_time()
+    grid_likelihood(evidence.positive, evidence.negative, EmpiricalBayes().grid)
+    print(time.process_time() - started)
+
+
+def show_help(log: Path, folder: Path) -> None:
+    subprocess.run([Path(sys.executable).with_name("prudent"), "--help"], check=True, stdout=subprocess.DEVNULL)
+
+
+MEASURED = (scan, bare, count, rank, rank_dcm, empirical_bayes, show_help)
+WORK: dict[str, Callable[[Path, Path], None]] = {work.__name__: work for work in (make_log, *MEASURED)}
+
+
+# --- measuring -------------------------------------------------------------------------------------------------------
+
+
+def measure(name: str, log: Path, folder: Path) -> tuple[Run, str]:
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    started = time.perf_counter()
+    done = subprocess.run(
+        [sys.executable, __file__, "--work", name, str(log), str(folder)], check=True, capture_output=True, text=True
+    )
+    wall = time.perf_counter() - started
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    peak = json.loads(done.stdout.splitlines()[-1])["peak"]
+    return Run(cpu, wall, peak), done.stdout
+
+
+def median(runs: list[Run]) -> Run:
+    return Run(*(statistics.median(getattr(run, field) for run in runs) for field in ("cpu", "wall", "peak")))
+
+
+def _size() -> str:
+    size = os.environ.get("SIZE", "1m").lower()
+    if size not in SIZES:
+        sys.exit(f"SIZE is {size}; choose one of {', '.join(SIZES)}.")
+    return size
+
+
+def main() -> None:
+    size = _size()
+    rounds = 1 if size == "10m" else 5
+    with tempfile.TemporaryDirectory(prefix="prudent-bench-", dir=os.environ.get("BENCH_DIR")) as name:
+        folder = Path(name)
+        log = folder / "log.parquet"
+        print(f"Making a log of {size} lists ...", flush=True)
+        measure("make_log", log, folder)  # in a process of its own: its memory would show in all that follow
+        runs: dict[str, list[Run]] = {work.__name__: [] for work in MEASURED}
+        prior = []
+        for number in range(rounds):
+            print(f"Round {number + 1} of {rounds} ...", flush=True)
+            for work in runs:
+                run, printed = measure(work, log, folder)
+                runs[work].append(run)
+                if work == "empirical_bayes":
+                    prior.append(float(printed.splitlines()[0]))
+        import prudent
+
+        counts = prudent.Counts.read(folder / "counts.parquet")
+        pairs, contexts = counts.cells.pairs, counts.cells.contexts
+        bytes_in, bytes_out = log.stat().st_size, (folder / "counts.parquet").stat().st_size
+    report(size, {work: median(taken) for work, taken in runs.items()}, statistics.median(prior), pairs, contexts)
+    print(f"The log has {bytes_in / 1e6:.0f} MB, its counts {bytes_out / 1e6:.0f} MB.")
+
+
+def report(size: str, took: dict[str, Run], prior: float, pairs: int, contexts: int) -> None:
+    figures = {
+        "counting / bare histogram query, CPU": (took["count"].cpu / took["bare"].cpu, 1.3),
+        "counting / bare scan, CPU": (took["count"].cpu / took["scan"].cpu, None),
+        f"peak memory of counting under {MEMORY}, GB": (took["count"].peak, 1.3),
+        "everything after the counts / counting, CPU": (took["rank"].cpu / took["count"].cpu, 1.0),
+        "the same with model=dcm / counting, CPU": (took["rank_dcm"].cpu / took["count"].cpu, None),
+        "fitting the prior of eb / counting, CPU": (prior / took["count"].cpu, 0.05),
+        "prudent --help, CPU seconds": (took["show_help"].cpu, 0.5),
+    }
+    print(f"\n{size} lists of 10, {contexts:,} contexts, {pairs:,} context-item pairs\n")
+    print(f"{'work':22}{'CPU s':>8}{'wall s':>8}{'peak GB':>9}")
+    for work, run in took.items():
+        print(f"{work:22}{run.cpu:8.2f}{run.wall:8.2f}{run.peak:9.2f}")
+    print(f"\n{'figure':48}{'is':>8}{'aim':>8}")
+    for name, (value, aim) in figures.items():
+        print(f"{name:48}{value:8.3f}{'' if aim is None else f'<= {aim:g}':>8}")
+    print()
+    results = Path(__file__).parent / "results"
+    results.mkdir(exist_ok=True)
+    now = datetime.now(UTC)
+    content = {
+        "date": now.isoformat(timespec="seconds"),
+        "size": size,
+        "contexts": contexts,
+        "pairs": pairs,
+        "machine": {"cores": os.cpu_count(), "processor": platform.machine(), "python": platform.python_version()},
+        "versions": versions(),
+        "took": {work: run.__dict__ for work, run in took.items()},
+        "figures": {name: {"value": value, "aim": aim} for name, (value, aim) in figures.items()},
+    }
+    target = results / f"{now:%Y-%m-%d}-{size}.json"
+    target.write_text(json.dumps(content, indent=2) + "\n")
+    print(f"Written to {target.relative_to(Path.cwd()) if target.is_relative_to(Path.cwd()) else target}")
+
+
+def versions() -> dict[str, str]:
+    from importlib.metadata import version
+
+    return {package: version(package) for package in ("prudent", "duckdb", "numpy", "scipy")}
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--work"]:
+        WORK[sys.argv[2]](Path(sys.argv[3]), Path(sys.argv[4]))
+        own, children = (resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+        print(json.dumps({"peak": max(own, children) / 1e6}))
+    else:
+        main()
