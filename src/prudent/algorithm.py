@@ -12,7 +12,7 @@ from prudent.bounds import Bound, Scores, bounds
 from prudent.click_models import ClickModel, Evidence, click_models
 from prudent.click_models.base import IntArray, number_items
 from prudent.counts import BoolArray, Counts
-from prudent.engines.duckdb import opened
+from prudent.engines.sources import opened
 from prudent.errors import LogError, UsageError
 from prudent.log import Candidates
 from prudent.policy import Policy
@@ -50,7 +50,7 @@ def rank(
     length = length or cells.positions
     connection = counts.connection.cursor()
     row_pair = _offer(connection, counts, candidates)
-    evidence = _reindex(model.evidence(counts), row_pair, _numbered(connection, "offered"))
+    evidence = _reindex(model.evidence(counts), row_pair, _numbered(connection))
     scores = bound.score(evidence)
 
     logged = _logged_lists(connection, counts)
@@ -105,8 +105,8 @@ _QUERIES = {
 def _offer(connection: duckdb.DuckDBPyConnection, counts: Counts, candidates: Any | None) -> IntArray:
     """Make the table `offered`, sorted by context and item, and say which pair each row is; −1 was never logged."""
     if candidates is None:
-        connection.execute("create temp view offered as select context, item from pairs order by rowid")
-        connection.execute("create temp view offered_contexts as select context from contexts order by rowid")
+        connection.execute("create temp view offered as select rowid as row, context, item from pairs")
+        connection.execute("create temp view offered_contexts as select context from contexts")
         return np.arange(counts.cells.pairs)
     with opened(connection, Candidates(candidates)) as source:
         names = []
@@ -117,24 +117,24 @@ def _offer(connection: duckdb.DuckDBPyConnection, counts: Counts, candidates: An
                 raise LogError(f"The candidates' {column} is {given.lower()}, but the log's is {kind.lower()}.")
             names.append(f"cast({column} as {kind}) as {column}")  # CSV is all text; everything else agrees
         connection.execute(
-            f"create temp table offered as select distinct {', '.join(names)} from source "
+            f"create temp table candidates as select distinct {', '.join(names)} from source "
             "where context is not null and item is not null order by context, item"
         )
+    connection.execute("create temp view offered as select rowid as row, context, item from candidates")
     if not connection.execute("select count(*) from offered").fetchall()[0][0]:
         raise LogError(f"{Candidates(candidates).name} offers no candidate: it has no row with a context and an item.")
     connection.execute(
         "create temp table offered_contexts as select context from offered group by context order by context"
     )
     found = connection.execute(
-        "select coalesce(pairs.rowid, -1) as pair from offered left join pairs using (context, item) "
-        "order by offered.rowid"
+        "select coalesce(pairs.rowid, -1) as pair from offered left join pairs using (context, item) order by row"
     )
     return np.asarray(found.fetchnumpy()["pair"], np.int64)
 
 
-def _numbered(connection: duckdb.DuckDBPyConnection, table: str) -> IntArray:
-    """The number of the context of each row of a table that is sorted by context."""
-    size = connection.execute(f"select count(*) as n from {table} group by context order by context").fetchnumpy()["n"]
+def _numbered(connection: duckdb.DuckDBPyConnection) -> IntArray:
+    """The number of the context of each row of the offer."""
+    size = connection.execute("select count(*) as n from offered group by context order by context").fetchnumpy()["n"]
     return np.repeat(np.arange(len(size)), size)
 
 
@@ -195,8 +195,7 @@ def _register(connection: duckdb.DuckDBPyConnection, evidence: Evidence, scores:
     connection.register("scored", columns)
     chosen = {name: column[lists.row] for name, column in columns.items()}
     connection.register("chosen", {"row": lists.row, "rank": lists.rank.astype(np.int32), **chosen})
-    connection.execute("create temp table numbered as select *, row_number() over () - 1 as row from offered")
     connection.execute(
         f"create temp table lists as select context, rank, item, {_EVIDENCE} "
-        "from chosen join numbered using (row) order by context, rank"
+        "from chosen join offered using (row) order by context, rank"
     )

@@ -3,6 +3,7 @@
 Imports stand inside the commands: `prudent --help` should answer before NumPy and SciPy are even loaded.
 """
 
+import io
 import json
 import math
 import os
@@ -13,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 from rich.console import Console
@@ -21,7 +22,7 @@ from rich.table import Table
 from rich.text import Text
 
 from prudent import __version__
-from prudent.errors import PrudentError, PrudentWarning, UsageError
+from prudent.errors import PrudentError, PrudentWarning, UsageError, WriteError
 
 if TYPE_CHECKING:
     from prudent.counts import Counts
@@ -35,8 +36,17 @@ app = typer.Typer(
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-out = Console(highlight=False, soft_wrap=False)
-err = Console(stderr=True, highlight=False)
+
+
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        """The reader has seen enough: leave as a killed `cat` would, and not with the code of a gate that said no."""
+        _close_stdout()
+        raise SystemExit(141)
+
+
+out = _Console(highlight=False, emoji=False)
+err = _Console(stderr=True, highlight=False, emoji=False)
 
 
 class Layout(StrEnum):
@@ -51,7 +61,7 @@ def _option(*names: str, panel: str | None = None, **settings: Any) -> Any:
 
 
 Inputs = Annotated[
-    list[str], typer.Argument(metavar="INPUT...", help="Click logs (Parquet, JSON Lines, CSV; globs), or counts.")
+    list[str], typer.Argument(metavar="INPUT", help="Click logs (Parquet, JSON Lines, CSV; globs), or counts.")
 ]
 Output = Annotated[Path, _option("--output", "-o", help="File to write.")]
 LayoutOption = Annotated[Layout, _option("--layout", panel="Log", help="One row per shown list, or per shown item.")]
@@ -106,11 +116,13 @@ def rank_command(
     """Find the best list of every context, from logs or from counts."""
     from prudent import bounds, click_models
     from prudent.algorithm import rank
+    from prudent.log import find_files
 
     model_, bound_ = click_models.parse(model), bounds.parse(bound)  # a typo should not wait for the counting
-    _check_output(output, inputs)
+    files = find_files(inputs) + ([Path(candidates)] if candidates is not None else [])
+    _check_output(output, files)
     if scores is not None:
-        _check_output(scores, [*inputs, str(output)])
+        _check_output(scores, [*files, output])
     names = _columns(layout, context, items, clicks, impression, item, position, click)
     counts = _counts(inputs, names, max_bad, memory, threads)
     with _busy("Ranking"):
@@ -141,26 +153,18 @@ def count_command(
 ) -> None:
     """Count logs once; the counts of several days add up in [bold]prudent rank[/bold]."""
     from prudent.counts import describe_rejected
-    from prudent.files import write_manifest
+    from prudent.log import find_files
 
-    _check_output(output, inputs)
+    _check_output(output, find_files(inputs))
     names = _columns(layout, context, items, clicks, impression, item, position, click)
     counts = _counts(inputs, names, max_bad, memory, threads, to=output)
-    manifest = {
-        "prudent": __version__,
-        "inputs": list(counts.origin),
-        "columns": names,
-        "lists": counts.tally.lists,
-        "rejected": dict(counts.tally.rejected),
-    }
-    write_manifest(output, manifest)
     if as_json:
-        _print_json(manifest)
+        _print_json(counts.manifest)
         return
-    out.print(f"Counted {counts.tally.lists:,} lists into {_plain(str(output))}.", markup=False)
+    _say(f"Counted {counts.tally.lists:,} lists into {_plain(str(output))}.")
     for reason in describe_rejected(counts.tally):
-        out.print(f"Rejected {reason}.", markup=False)
-    out.print(f"Next: prudent rank {_plain(str(output))} -o policy.parquet", markup=False)
+        _say(f"Rejected {reason}.")
+    _say(f"Next: prudent rank {_plain(str(output))} -o policy.parquet")
 
 
 @app.command("check")
@@ -214,6 +218,8 @@ def simulate_command(
     from prudent.simulate import make_world, write_log, write_truth
 
     _check_output(output, [])
+    if truth is not None:
+        _check_output(truth, [output])
     world = make_world(
         model,
         contexts=contexts,
@@ -229,9 +235,9 @@ def simulate_command(
         write_log(world, lists, output, layout=layout.value, seed=seed)
         if truth is not None:
             write_truth(world, truth)
-    out.print(f"Wrote {lists:,} lists of {contexts:,} contexts to {_plain(str(output))}.", markup=False)
+    _say(f"Wrote {lists:,} lists of {contexts:,} contexts to {_plain(str(output))}.")
     if truth is not None:
-        out.print(f"The true attraction of every item is in {_plain(str(truth))}.", markup=False)
+        _say(f"The true attraction of every item is in {_plain(str(truth))}.")
 
 
 @app.command("demo")
@@ -250,17 +256,35 @@ def demo_command(
 def main() -> None:
     """Entry point: errors of the family become one line and their exit code."""
     warnings.showwarning = _show_warning  # type: ignore[assignment]
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # beyond a terminal's alphabet, \u2587 has to do for ▇
     try:
-        app()
+        try:
+            app()
+        finally:
+            sys.stdout.flush()
     except PrudentError as error:
-        err.print(Text("Error: ", style="bold red") + Text(_plain(str(error))), soft_wrap=True)
-        sys.exit(error.exit_code)
-    except KeyboardInterrupt:
-        err.print("Interrupted; no output was touched.")
-        sys.exit(130)
-    except BrokenPipeError:  # the reader of our output has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(141)
+        _fail(str(error), error.exit_code)
+    except OSError as error:  # files raise errors of the family: this is the standard output
+        _close_stdout()
+        _fail(f"Cannot write to the standard output: {error.strerror}.", WriteError.exit_code)
+    except Exception as error:  # DuckDB's have to be told by their looks: it may not be loaded
+        if str(error) == "Query interrupted":
+            sys.exit(130)
+        if type(error).__name__ == "OutOfMemoryException":
+            _fail(f"There is too little memory: {str(error).splitlines()[0]}. Raise --memory.", PrudentError.exit_code)
+        raise
+
+
+def _fail(message: str, code: int) -> NoReturn:
+    err.print(Text("Error: ", style="bold red") + Text(_plain(message)), soft_wrap=True)
+    sys.exit(code)
+
+
+def _close_stdout() -> None:
+    """Let what is still buffered go nowhere; Python would try again to write it, and complain."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 # --- input -----------------------------------------------------------------------------------------------------------
@@ -296,6 +320,9 @@ def _counts(
 
     engine = DuckDB(memory, threads)
     files = find_files(inputs)
+    if len(set(files)) < len(files):
+        twice = next(file for file in files if files.count(file) > 1)
+        raise UsageError(f"{twice} is named twice, and would be counted twice.")
     counted = [file for file in files if is_counts(file)]
     if len(counted) == len(files):
         counts = Counts.read(*files, engine=engine)
@@ -309,16 +336,14 @@ def _counts(
         return count(Log(list(inputs), **names), engine, to, max_bad)
 
 
-def _check_output(output: Path, inputs: Sequence[str]) -> None:
+def _check_output(output: Path, others: Sequence[Path]) -> None:
     """Find out before the long work whether its result will have a place."""
     from prudent.files import check_target
 
     check_target(output)
-    for given in inputs:
-        if Path(given).exists() and output.exists() and os.path.samefile(given, output):
-            raise UsageError(
-                f"{output} is also an input. Choose another name: nothing is overwritten by its own result."
-            )
+    taken = [other.resolve() for other in others]
+    if output.resolve() in taken:
+        raise UsageError(f"{output} is named twice. Choose another output: nothing is overwritten by its own result.")
 
 
 # --- output ----------------------------------------------------------------------------------------------------------
@@ -349,8 +374,13 @@ def _plain(text: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
+def _say(line: str) -> None:
+    """Print a line as it is: no markup in it, and no break inside a path."""
+    out.print(line, markup=False, soft_wrap=True)
+
+
 def _print_json(content: object) -> None:
-    sys.stdout.write(json.dumps(content, indent=2, ensure_ascii=False, default=dict) + "\n")
+    out.out(json.dumps(content, indent=2, ensure_ascii=False, default=dict), highlight=False)
 
 
 def _table(*columns: str, title: str | None = None) -> Table:
@@ -378,9 +408,10 @@ def _show_health(health: "Health") -> None:
     out.print(table)
     out.print()
     top = max([*health.ctr, 1e-12])
-    chart = _table("position", "click-through rate")
+    chart = _table("position", "click-through rate", "")
+    chart.columns[2].justify = "left"
     for position, ctr in enumerate(health.ctr[:20], start=1):
-        chart.add_row(str(position), f"{'▇' * round(24 * ctr / top)} {ctr:.3f}")
+        chart.add_row(str(position), f"{ctr:.3f}", "▇" * round(24 * ctr / top))
     out.print(chart)
     if len(health.ctr) > 20:
         out.print(f"... and {len(health.ctr) - 20} more positions (--json has them all)")
@@ -417,12 +448,12 @@ def _show_policy(policy: "Policy", output: Path, scores: Path | None) -> None:
     if summary["left_out"]:
         out.print(f"{summary['left_out']:,} contexts have fewer than {said['min_lists']} lists and were left out.")
     for reason in describe_rejected(Tally(0, said["counts"]["rejected"])):
-        out.print(f"Rejected {reason}.", markup=False)
+        _say(f"Rejected {reason}.")
     _show_fitted(said["fitted"])
     _show_changes(policy)
-    out.print(f"\nThe lists are in {_plain(str(output))}.", markup=False)
+    _say(f"\nThe lists are in {_plain(str(output))}.")
     if scores is not None:
-        out.print(f"Every candidate's scores are in {_plain(str(scores))}.", markup=False)
+        _say(f"Every candidate's scores are in {_plain(str(scores))}.")
 
 
 def _show_fitted(fitted: dict[str, Any]) -> None:

@@ -1,6 +1,7 @@
 """Counts: the histogram between log and arrays. Above it data is big and lives in an engine, below it is numpy."""
 
 import json
+import shutil
 import tempfile
 import weakref
 from collections.abc import Sequence
@@ -15,14 +16,13 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
+from prudent import __version__
 from prudent.engines import Engine, Tally
-from prudent.engines.duckdb import DuckDB, describe_counts, text
+from prudent.engines.duckdb import COUNTS_VERSION, DuckDB, count_lists, counts_format
+from prudent.engines.quoting import file_text, text
 from prudent.errors import CountsError, LogError
-from prudent.files import replacing
-from prudent.log import Log, find_files
-
-VERSION = 1
-"""Of the counts on disk; raised when a column changes its meaning."""
+from prudent.files import manifest_path, replacing, write_manifest
+from prudent.log import Log, find_files, first_bytes
 
 COLUMNS = ("context", "item", "position", "prev", "click", "more", "n")
 QUERY = package_files("prudent").joinpath("counts.sql").read_text(encoding="utf-8")
@@ -105,13 +105,21 @@ class Counts:
         return cls(tuple(files), sum(tallies[1:], tallies[0]), engine, tuple(map(str, files)))
 
     def write(self, path: str | PathLike[str]) -> None:
-        """Write the counts to one Parquet file, summed up."""
+        """Write the counts to one Parquet file, summed up, with a manifest beside it."""
         with self.engine.connect(spill=Path(path).parent) as connection, replacing(path) as part:
             connection.execute("set preserve_insertion_order = false")
-            connection.execute(
-                f"copy ({self.sql}) to {text(part)} (format parquet, compression zstd, "
-                f"kv_metadata {{prudent: {text(describe_counts(self.tally))}}})"
-            )
+            connection.execute(f"copy ({self.sql}) to {text(part)} ({counts_format})")
+        write_manifest(path, self.manifest)
+
+    @property
+    def manifest(self) -> dict[str, object]:
+        """Where the counts came from, and what was not counted."""
+        return {
+            "prudent": __version__,
+            "inputs": list(self.origin),
+            "lists": self.tally.lists,
+            "rejected": dict(self.tally.rejected),
+        }
 
     def __add__(self, other: "Counts") -> "Counts":
         with self.engine.connect() as connection:
@@ -124,6 +132,8 @@ class Counts:
         if not isinstance(other, Counts):
             return NotImplemented
         with self.engine.connect() as connection:
+            if _name_types(connection, self.files[0]) != _name_types(connection, other.files[0]):
+                return False  # 7 is not '7', though DuckDB would compare them as text
             found = connection.execute(
                 f"select count(*) from ((({self.sql}) except all ({other.sql})) union all "
                 f"(({other.sql}) except all ({self.sql})))"
@@ -136,7 +146,7 @@ class Counts:
     def sql(self) -> str:
         """A query for the summed histogram, which any DuckDB connection can run."""
         keys = ", ".join(COLUMNS[:-1])
-        source = f"read_parquet([{', '.join(text(file) for file in self.files)}], hive_partitioning = false)"
+        source = f"read_parquet([{', '.join(file_text(file) for file in self.files)}], hive_partitioning = false)"
         if len(self.files) == 1:
             return f"select {keys}, n from {source}"
         return f"select {keys}, sum(n)::bigint as n from {source} group by {keys}"
@@ -161,18 +171,26 @@ class Counts:
     @cached_property
     def cells(self) -> Cells:
         """The histogram as arrays."""
-        size = self.connection.execute("select count(*) as n from pairs group by context order by context")
-        sizes = size.fetchnumpy()["n"]
-        found = self.connection.execute(
-            "select pairs.rowid as pair, position::bigint as position, prev::bigint as prev, click, more, n "
+        run = self.connection.execute
+        sizes = run("select count(*) as n from pairs group by context order by context").fetchnumpy()["n"]
+        ((longest,),) = run(f"select coalesce(max(position), 0) from ({self.sql})").fetchall()
+        bits = int(longest).bit_length()
+        # A cell as one number, pair first and more last: sorting it sorts the cells.
+        size = 1 << bits
+        found = run(
+            f"select ((pairs.rowid * {size} + position) * {size} + prev) * 4 + click::int * 2 + more::int as cell, n "
             f"from ({self.sql}) join pairs using (context, item)"
         ).fetchnumpy()
-        key, states = found["pair"], int(found["position"].max(initial=0)) + 1
-        for column, base in (("position", states), ("prev", states), ("click", 2), ("more", 2)):
-            key = key * base + found[column]
-        order = np.argsort(key)
+        order = np.argsort(found["cell"])
+        cell, mask = found["cell"][order], size - 1
         return Cells(
-            context=np.repeat(np.arange(len(sizes)), sizes), **{name: column[order] for name, column in found.items()}
+            context=np.repeat(np.arange(len(sizes)), sizes),
+            pair=cell >> (2 * bits + 2),
+            position=(cell >> (bits + 2)) & mask,
+            prev=(cell >> 2) & mask,
+            click=(cell & 2) > 0,
+            more=(cell & 1) > 0,
+            n=found["n"][order],
         )
 
 
@@ -187,8 +205,8 @@ def count(
     engine = engine or DuckDB()
     folder = None
     if to is None:
-        folder = tempfile.TemporaryDirectory(prefix="prudent-counts-")
-        to = Path(folder.name) / "counts.parquet"
+        folder = _Folder()
+        to = folder.path / "counts.parquet"
     with replacing(to) as part:
         tally = engine.histogram(log, QUERY, part)
         if tally.lists + tally.bad == 0:
@@ -199,7 +217,18 @@ def count(
                 f"more than max_bad={max_bad:.1%} allows): {'; '.join(describe_rejected(tally))}."
             )
     reader = engine if isinstance(engine, DuckDB) else DuckDB()
-    return Counts((Path(to),), tally, reader, (log.name,), folder)
+    counts = Counts((Path(to),), tally, reader, (log.name,), folder)
+    if folder is None:
+        write_manifest(to, counts.manifest)
+    return counts
+
+
+class _Folder:
+    """A temporary folder that goes with the last counts that need it; `TemporaryDirectory` would warn when it goes."""
+
+    def __init__(self) -> None:
+        self.path = Path(tempfile.mkdtemp(prefix="prudent-counts-"))
+        weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
 
 
 def describe_rejected(tally: Tally) -> list[str]:
@@ -210,37 +239,44 @@ def describe_rejected(tally: Tally) -> list[str]:
 
 def is_counts(path: str | PathLike[str]) -> bool:
     """Whether a file holds counts, whatever its name."""
-    with Path(path).open("rb") as opened:
-        if opened.read(4) != b"PAR1":
-            return False
+    if first_bytes(Path(path), 4) != b"PAR1":
+        return False
     with DuckDB().connect() as connection:
         try:
-            return _metadata(connection, Path(path)) is not None
+            return _version(connection, Path(path)) is not None
         except duckdb.Error:
             return False
 
 
-def _metadata(connection: duckdb.DuckDBPyConnection, file: Path) -> dict[str, object] | None:
-    found = connection.execute(f"select value from parquet_kv_metadata({text(file)}) where key = 'prudent'").fetchall()
-    content = json.loads(found[0][0]) if found else {}
-    return content if "counts" in content else None
+def _version(connection: duckdb.DuckDBPyConnection, file: Path) -> str | None:
+    found = connection.execute(
+        f"select value from parquet_kv_metadata({file_text(file)}) where key = 'prudent_counts'"
+    ).fetchall()
+    return bytes(found[0][0]).decode(errors="replace") if found else None
 
 
 def _read_tally(connection: duckdb.DuckDBPyConnection, file: Path) -> Tally:
     try:
-        content = _metadata(connection, file)
+        version = _version(connection, file)
     except duckdb.Error as error:
         raise CountsError(f"Cannot read {file}: {str(error).splitlines()[0]}") from error
-    if content is None:
+    if version is None:
         raise CountsError(f"{file} does not hold counts. Make them with: prudent count LOG -o {file.stem}.counts")
-    if content["counts"] != VERSION:
+    if version != str(COUNTS_VERSION):
         raise CountsError(
-            f"{file} has counts of version {content['counts']}; this prudent reads version {VERSION}. "
-            "Count the log again."
+            f"{file} has counts of version {version}; this prudent reads version {COUNTS_VERSION}. Count the log again."
         )
-    return Tally(content["lists"], content["rejected"])  # type: ignore[arg-type]
+    manifest = manifest_path(file)
+    try:
+        rejected = json.loads(manifest.read_text(encoding="utf-8"))["rejected"] if manifest.exists() else {}
+        return Tally(count_lists(connection, file), rejected)
+    except (ValueError, KeyError, TypeError) as error:
+        raise CountsError(f"{manifest} is not a manifest of counts. Count the log again, or remove it.") from error
+    except duckdb.Error as error:
+        raise CountsError(f"{file} does not hold counts, although it says so. Count the log again.") from error
 
 
 def _name_types(connection: duckdb.DuckDBPyConnection, file: Path) -> Sequence[str]:
-    described = connection.execute(f"describe select context, item from read_parquet({text(file)})").fetchall()
-    return ["text" if row[1] == "VARCHAR" else "integers" for row in described]
+    described = connection.execute(f"describe select context, item from read_parquet({file_text(file)})").fetchall()
+    kinds = {"VARCHAR": "text", "UBIGINT": "unsigned integers"}
+    return [kinds.get(row[1], "integers") for row in described]

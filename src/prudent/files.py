@@ -2,7 +2,8 @@
 
 import json
 import os
-import tempfile
+import re
+import secrets
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,45 +18,46 @@ from prudent.errors import WriteError
 def replacing(target: str | os.PathLike[str]) -> Iterator[Path]:
     """A path to write to; it takes the target's place when the block ends well and vanishes when it does not.
 
-    Killed or out of disk at any moment, the target is the old file or the new one, whole.
+    Killed or out of disk at any moment, the target is the old file or the new one, whole. What a kill leaves behind
+    is hidden and ends in ``.part``, so that no glob of outputs finds it.
     """
-    target = Path(target)
-    try:
-        handle, name = tempfile.mkstemp(prefix=f".{target.name[:100]}.", suffix=".part", dir=target.parent)
-    except OSError as error:
-        raise WriteError(f"Cannot write {target}: {_reason(error)}.") from error
-    os.close(handle)
-    part = Path(name)
+    check_target(target)
+    real = Path(target).resolve()  # behind a symbolic link, the file is replaced and not the link
+    # The name is free: over a file that exists, DuckDB would write to a third one, which is not hidden.
+    part = real.with_name(f".{real.name[:40]}.{secrets.token_hex(4)}.part")
     try:
         yield part
         with part.open("rb+") as written:
             os.fsync(written.fileno())
-        umask = os.umask(0)
-        os.umask(umask)
-        part.chmod(0o666 & ~umask)  # mkstemp makes it private; an output is as readable as any other file
-        part.replace(target)
-    except (OSError, duckdb.IOException) as error:
-        raise WriteError(f"Cannot write {target}: {_reason(error)}. What was there before is untouched.") from error
+        part.replace(real)
+    except (OSError, duckdb.OperationalError) as error:
+        raise WriteError(f"Cannot write {target}: {reason(error)}. What was there before is untouched.") from error
     finally:
         part.unlink(missing_ok=True)
 
 
 def check_target(target: str | os.PathLike[str]) -> None:
-    """Raise now what `replacing` would raise after the work: no such folder, no permission, a folder in its place."""
+    """Raise now what writing would raise after the work: no such folder, no permission, no file in its place."""
     target = Path(target)
+    if not is_utf8(str(target)):
+        raise WriteError(f"Cannot write {str(target)!r}: its name is not UTF-8.")
+    folder = target.resolve().parent
     if target.is_dir():
-        raise WriteError(f"Cannot write {target}: it is a folder.")
-    if not target.parent.is_dir():
-        raise WriteError(f"Cannot write {target}: there is no folder {target.parent}.")
-    if not os.access(target.parent, os.W_OK):
-        raise WriteError(f"Cannot write {target}: no permission to write in {target.parent}.")
+        raise WriteError(f"Cannot write {target}: it is a folder. Name a file in it.")
+    if target.exists() and not target.is_file():
+        raise WriteError(f"Cannot write {target}: it is not a regular file, and would be replaced by one.")
+    if not folder.is_dir():
+        raise WriteError(f"Cannot write {target}: there is no folder {folder}. Make it first.")
+    if not os.access(folder, os.W_OK):
+        raise WriteError(f"Cannot write {target}: no permission to write in {folder}.")
 
 
 def write_manifest(output: str | os.PathLike[str], content: Mapping[str, Any]) -> Path:
     """Write ``OUTPUT.manifest.json`` beside an output: what it is and where it came from."""
     path = manifest_path(output)
     with replacing(path) as part:
-        part.write_text(json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n", encoding="utf-8")
+        written = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+        part.write_text(written, encoding="utf-8")
     return path
 
 
@@ -64,6 +66,18 @@ def manifest_path(output: str | os.PathLike[str]) -> Path:
     return Path(f"{os.fspath(output)}.manifest.json")
 
 
-def _reason(error: Exception) -> str:
-    text = error.strerror if isinstance(error, OSError) and error.strerror else str(error).splitlines()[0]
-    return text.rstrip(".")
+def is_utf8(path: str) -> bool:
+    """Whether the name of a file is text; on Linux it may be any bytes, but not for DuckDB."""
+    try:
+        path.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def reason(error: Exception) -> str:
+    """Why a file could not be read or written, in few words."""
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    inside = re.search(r'"errno":"(\d+)"', str(error))  # DuckDB's, wrapped in what it was doing
+    return os.strerror(int(inside[1])) if inside else str(error).splitlines()[0].rstrip(".")

@@ -3,12 +3,14 @@
 import glob
 import gzip
 import os
+import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from prudent.errors import LogError, UsageError, did_you_mean
+from prudent.files import is_utf8
 
 Layout = Literal["lists", "rows"]
 Format = Literal["parquet", "jsonl", "csv"]
@@ -25,6 +27,7 @@ REASONS = (
     "a position twice under one impression id",
     "positions are not 1, 2, 3, ...",
     "a name with a NUL byte",
+    "a name of another type than the others",
 )
 """Why a list is rejected, most basic first: a list with several faults is counted under the first."""
 
@@ -155,26 +158,34 @@ def is_path(source: object) -> bool:
 
 def find_files(source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> list[Path]:
     """The files that paths, folders of Parquet files and globs name, sorted; an error when there are none."""
-    found: list[Path] = []
-    for given in [source] if isinstance(source, str | os.PathLike) else source:
-        path = Path(given)
-        if path.is_dir():
-            matches = sorted(path.rglob("*.parquet"))
-            if not matches:
-                raise LogError(f"The folder {path} holds no *.parquet file. Name the files, or a glob such as *.jsonl.")
-        elif path.exists():
-            matches = [path]
-        elif glob.has_magic(str(given)):
-            matches = sorted(Path(match) for match in glob.glob(str(given), recursive=True))
-            if not matches:
-                raise LogError(f"No file matches {given}. Quote the pattern so that the shell leaves it alone.")
-        else:
-            siblings = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
-            raise LogError(f"There is no file {path}.{did_you_mean(path.name, siblings)}")
-        found += matches
+    given = [os.fspath(name) for name in ([source] if isinstance(source, str | os.PathLike) else source)]
+    found = [file for name in given for file in _files_of(name)]
     if not found:
         raise LogError("No file was named.")
     return found
+
+
+def _files_of(name: str) -> list[Path]:
+    path = Path(name)
+    if not name:
+        return []
+    if not is_utf8(name):
+        raise LogError(f"The name of {name!r} is not UTF-8. Rename the file.")
+    if os.path.isdir(path):
+        matches = sorted(path.rglob("*.parquet"))
+        if not matches:
+            raise LogError(f"The folder {path} holds no *.parquet file. Name the files, or a glob such as *.jsonl.")
+        return matches
+    if os.path.exists(path):
+        return [path]
+    if glob.has_magic(name):
+        matches = [Path(match) for match in sorted(glob.glob(name, recursive=True)) if os.path.isfile(match)]
+        matches = [match for match in matches if not match.name.endswith(".manifest.json")]  # lies beside an output
+        if not matches:
+            raise LogError(f"No file matches {name}. Quote the pattern so that the shell leaves it alone.")
+        return matches
+    siblings = [p.name for p in path.parent.iterdir()] if os.path.isdir(path.parent) else []
+    raise LogError(f"There is no file {path}.{did_you_mean(path.name, siblings)}")
 
 
 def file_format(files: Sequence[Path]) -> Format:
@@ -188,23 +199,31 @@ def file_format(files: Sequence[Path]) -> Format:
 
 
 def _one_format(path: Path) -> Format:
-    ending = path.suffix.lower() if path.suffix.lower() != ".gz" else Path(path.stem).suffix.lower()
+    zipped = path.suffix.lower() == ".gz"
+    ending = Path(path.stem if zipped else path).suffix.lower()
     head = first_bytes(path, 64)
     if not head:
-        raise LogError(f"{path} is empty (0 bytes).")
+        raise LogError(f"{path} is empty (0 bytes). Was its writer interrupted?")
     is_parquet = head.startswith(b"PAR1")
     named = _ENDINGS.get(ending)
     if named == "parquet" and not is_parquet:
-        raise LogError(f"{path} is not a Parquet file: it starts with {head[:24]!r}.")
+        raise LogError(f"{path} is not a Parquet file: it starts with {head[:24]!r}. Was it saved from a web page?")
+    if is_parquet and zipped:
+        raise LogError(f"{path} is a gzipped Parquet file, of which no part can be read alone. Unzip it first.")
     if is_parquet:
         if named not in ("parquet", None):
             raise LogError(f"{path} is a Parquet file by its content. Rename it to end in .parquet.")
         return "parquet"
+    if head.startswith(b"\x1f\x8b"):
+        raise LogError(f"{path} is gzipped by its content. Rename it to end in .gz.")
     if named is None:
         known = ", ".join(_ENDINGS)
         raise LogError(f"Cannot tell the format of {path} from its name. Known endings: {known} (.gz may follow).")
-    if named == "jsonl" and not head.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"{"):
-        raise LogError(f"{path} is not JSON Lines (one object per line): it starts with {head[:24]!r}.")
+    braced = head.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"{")
+    if named == "jsonl" and not braced:
+        raise LogError(f"{path} is not JSON Lines (one object per line, UTF-8): it starts with {head[:24]!r}.")
+    if named == "csv" and braced:
+        raise LogError(f"{path} is JSON by its content. Rename it to end in .jsonl.")
     return named
 
 
@@ -216,5 +235,5 @@ def first_bytes(path: Path, size: int) -> bytes:
                 return unzipped.read(size)
         with path.open("rb") as plain:
             return plain.read(size)
-    except (OSError, EOFError) as error:
-        raise LogError(f"Cannot read {path}: {error}.") from error
+    except (OSError, EOFError, zlib.error) as error:
+        raise LogError(f"Cannot read {path}: {getattr(error, 'strerror', None) or error}.") from error

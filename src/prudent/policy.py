@@ -11,7 +11,8 @@ from typing import Any
 
 import duckdb
 
-from prudent.engines.duckdb import DuckDB, text
+from prudent.engines.duckdb import DuckDB
+from prudent.engines.quoting import file_text, text
 from prudent.errors import PolicyError, UnknownContextError, did_you_mean
 from prudent.files import manifest_path, replacing, write_manifest
 from prudent.log import find_files
@@ -37,11 +38,14 @@ class Policy:
     @classmethod
     def read(cls, path: str | PathLike[str]) -> "Policy":
         """A policy from the file it was written to."""
-        (file,) = find_files([path])
+        files = find_files([path])
+        if len(files) > 1:
+            raise PolicyError(f"{path} names {len(files)} files. Read one policy at a time.")
+        file = files[0]
         stack = ExitStack()
         connection = stack.enter_context(DuckDB().connect())
         try:
-            connection.execute(f"create temp table lists as from read_parquet({text(file)})")
+            connection.execute(f"create temp table lists as from read_parquet({file_text(file)})")
             columns = tuple(row[0] for row in connection.execute("describe lists").fetchall())
         except duckdb.Error as error:
             stack.close()
@@ -50,7 +54,11 @@ class Policy:
             stack.close()
             raise PolicyError(f"{file} is not a policy: it has the columns {', '.join(columns)}.")
         manifest = manifest_path(file)
-        provenance = json.loads(manifest.read_text(encoding="utf-8")) if manifest.exists() else {}
+        try:
+            provenance = json.loads(manifest.read_text(encoding="utf-8")) if manifest.exists() else {}
+        except ValueError as error:
+            stack.close()
+            raise PolicyError(f"{manifest} is not JSON. Remove it, or rank again.") from error
         policy = cls(connection, provenance, {"lists": "from lists"})
         weakref.finalize(policy, stack.close)
         return policy

@@ -80,14 +80,19 @@ def usual_lists(cells: Cells, length: int, offered: BoolArray) -> Lists:
     Counts have no memory of whole lists; this one is made of their margins, and only of `offered` pairs.
     """
     taken = ~offered
-    rows, ranks = [], []
+    rows, ranks = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
     for position in range(1, min(length, cells.positions) + 1):
-        at = (cells.position == position) & ~taken[cells.pair]
-        shown = np.bincount(cells.pair[at], cells.n[at], minlength=cells.pairs)
-        most = np.zeros(cells.contexts)
-        np.maximum.at(most, cells.context, shown)
-        best = np.flatnonzero((shown > 0) & (shown == most[cells.context]))
+        at = np.flatnonzero((cells.position == position) & ~taken[cells.pair])
+        if not len(at):
+            continue
+        first = np.flatnonzero(np.diff(cells.pair[at], prepend=-1))
+        shown = np.add.reduceat(cells.n[at], first)
+        pair = cells.pair[at[first]]
+        context = cells.context[pair]
+        new = np.diff(context, prepend=-1) > 0
+        most = np.maximum.reduceat(shown, np.flatnonzero(new))[np.cumsum(new) - 1]
         # Cells are sorted by name within a context: the first of equals has the smaller name.
+        best = pair[shown == most]
         best = best[np.diff(cells.context[best], prepend=-1) > 0]
         taken[best] = True
         rows.append(best)

@@ -70,11 +70,20 @@ def expected_successes(attraction: FloatArray, weight: FloatArray) -> FloatArray
     return np.asarray(np.sum(weight * attraction, axis=-1))
 
 
-def check_probabilities(name: str, given: tuple[float, ...], positions: int | None = None) -> None:
-    """Given position parameters are probabilities, one for each logged position."""
-    if not all(0 <= p <= 1 for p in given):
-        raise UsageError(f"{name} must be probabilities between 0 and 1; it is {list(given)}.")
-    if positions is not None and 0 < len(given) < positions:
+def read_probabilities(name: str, given: object) -> tuple[float, ...]:
+    """Position parameters as a user gave them: a list of probabilities, or empty to have them fitted."""
+    try:
+        numbers = tuple(map(float, given))  # type: ignore[call-overload]
+    except (TypeError, ValueError):
+        raise UsageError(f"{name} is {given}; write a list of probabilities, such as [1, 0.7, 0.5].") from None
+    if not all(0 <= p <= 1 for p in numbers):
+        raise UsageError(f"{name} must be probabilities between 0 and 1; it is {list(numbers)}.")
+    return numbers
+
+
+def check_positions(name: str, given: tuple[float, ...], positions: int) -> None:
+    """Given position parameters cover every logged position."""
+    if 0 < len(given) < positions:
         raise UsageError(f"{name} has {len(given)} values, but the log shows lists of up to {positions} positions.")
 
 

@@ -10,10 +10,11 @@ from prudent.click_models.base import (
     Evidence,
     FloatArray,
     any_success,
-    check_probabilities,
+    check_positions,
     click_models,
     fixed_point,
     number_items,
+    read_probabilities,
 )
 from prudent.counts import Cells, Counts
 from prudent.errors import UsageError, did_you_mean
@@ -43,15 +44,14 @@ class DependentClick(ClickModel):
     def __post_init__(self) -> None:
         if self.tail not in ("em", "truncate"):
             raise UsageError(
-                f"dcm has no tail {self.tail!r}.{did_you_mean(self.tail, ('em', 'truncate'))} Known: em, truncate."
+                f"dcm knows no tail={self.tail}.{did_you_mean(str(self.tail), ('em', 'truncate'))} Known: em, truncate."
             )
-        object.__setattr__(self, "continuation", tuple(map(float, self.continuation)))
-        check_probabilities("continuation", self.continuation)
+        object.__setattr__(self, "continuation", read_probabilities("continuation", self.continuation))
 
     def evidence(self, counts: Counts) -> Evidence:
         """Clicks against examinations without a click."""
         cells = counts.cells
-        check_probabilities("continuation", self.continuation, cells.positions)
+        check_positions("continuation", self.continuation, cells.positions)
         given = np.array(self.continuation) if self.continuation else None
         clicks = cells.per_pair(cells.click).astype(float)
         surely = cells.per_pair(cells.click | cells.more | (cells.prev == 0)).astype(float)
@@ -83,9 +83,8 @@ def _last_click_rates(cells: Cells) -> FloatArray:
 
 
 def _borrow_last(continuation: FloatArray) -> FloatArray:
-    """At the last position nobody can be seen to go on; take the value of the one above."""
-    if len(continuation) > 1:
-        continuation[-1] = continuation[-2]
+    """At the last position nobody can be seen to go on; take the value of the one above, 1/2 where there is none."""
+    continuation[-1:] = continuation[-2] if len(continuation) > 1 else 0.5
     return continuation
 
 

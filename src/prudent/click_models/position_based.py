@@ -10,14 +10,15 @@ from prudent.click_models.base import (
     Evidence,
     FloatArray,
     IntArray,
-    check_probabilities,
+    check_positions,
     click_models,
     expected_successes,
     fixed_point,
     number_items,
+    read_probabilities,
 )
 from prudent.counts import Cells, Counts
-from prudent.errors import NotIdentifiedError, UsageError, did_you_mean
+from prudent.errors import LogError, NotIdentifiedError, UsageError, did_you_mean
 
 LINK = 20
 """Impressions that an item needs at each of two positions before it links them."""
@@ -57,17 +58,16 @@ class PositionBased(ClickModel):
                 raise UsageError(
                     f"pbm knows no {setting}={word}.{did_you_mean(str(word), known)} Known: {', '.join(known)}."
                 )
-        object.__setattr__(self, "examination", tuple(map(float, self.examination)))
-        check_probabilities("examination", self.examination)
-        if not 0 < self.smooth < float("inf"):
-            raise UsageError(f"smooth is {self.smooth:g}; it must be above 0, however little.")
+        object.__setattr__(self, "examination", read_probabilities("examination", self.examination))
+        if not (isinstance(self.smooth, int | float) and 0 < self.smooth < float("inf")):
+            raise UsageError(f"smooth is {self.smooth}; it must be a number above 0, however little.")
         if self.counts == "weighted" and 0 in self.examination:
             raise UsageError("counts=weighted divides by the examination of each position; none may be 0.")
 
     def evidence(self, counts: Counts) -> Evidence:
         """Clicks against expected examinations without a click."""
         cells = counts.cells
-        check_probabilities("examination", self.examination, cells.positions)
+        check_positions("examination", self.examination, cells.positions)
         pair, position, shown, clicked = per_position(cells)
         if self.examination:
             examination = np.array(self.examination)
@@ -81,6 +81,12 @@ class PositionBased(ClickModel):
                 )
             table = pair, position, shown, clicked, cells.positions
             examination = fit_em(*table, self.smooth) if self.fit == "em" else fit_als(*table)
+            if self.counts == "weighted" and not examination.all():
+                dark = (np.flatnonzero(examination == 0) + 1).tolist()
+                raise LogError(
+                    f"counts=weighted divides by the examination of each position, which fit={self.fit} puts at 0 for "
+                    f"{_name_groups([dark])}: no often shown item was clicked there. Use counts=examined."
+                )
         of = examination[position - 1]
         if self.counts == "examined":
             positive = cells.per_pair(cells.click).astype(float)
@@ -137,6 +143,8 @@ def fit_em(
     from scipy.sparse import csr_array
 
     pair, position, shown, clicked, pairs = _telling(pair, position, shown, clicked)
+    if not pairs:
+        return np.ones(positions)
     place = position - 1
     missed = shown - clicked
 
@@ -150,7 +158,11 @@ def fit_em(
         seen = terms(log_theta[pair] + log_p[place], clicked, missed)[0].sum()
         return float(seen + terms(log_theta, smooth, smooth)[0].sum() + terms(log_p, smooth, smooth)[0].sum())
 
-    log_theta, log_p = np.full(pairs, np.log(0.3)), np.full(positions, np.log(0.5))
+    # A start that is roughly right saves half of the steps: p from the click rates, θ from p.
+    rate = (np.bincount(place, clicked, minlength=positions) + 1) / (np.bincount(place, shown, minlength=positions) + 2)
+    log_p = np.log(0.8 * rate / rate.max())
+    looked = np.bincount(pair, shown * np.exp(log_p)[place], minlength=pairs)
+    log_theta = np.log((np.bincount(pair, clicked, minlength=pairs) + 0.2) / (looked + 1)).clip(-6.0, -0.2)
     reached = likelihood(log_theta, log_p)
     for _ in range(200):
         _, slope, bend = terms(log_theta[pair] + log_p[place], clicked, missed)

@@ -37,8 +37,7 @@ class Engine(Protocol):
     def histogram(self, log: Log, query: str, target: Path) -> Tally:
         """Run `query` over the view ``impressions`` of this log and write its rows to a Parquet file.
 
-        The view has the columns context, item, position, prev, click and more. A rejected list is one row
-        at position 0 whose prev is the number of its reason in `prudent.log.REASONS`, counted from 1: so
-        one pass both counts and rejects. Those rows go into the tally, not into the file.
+        The view has the columns context, item, position, prev, click and more, one row per item shown in a list
+        that has none of the faults in `prudent.log.REASONS`; the tally says how many lists had which.
         """
         ...

@@ -1,0 +1,166 @@
+"""The dependent-click model against plain loops.
+
+``tail=em`` is a fixed point: the package stops when a step moves no parameter by more than 1e-7, the loop at 1e-11.
+At the contraction rates that logs have, the two are then within 1e-4 of each other, which is what is asserted.
+"""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from prudent.click_models import DependentClick
+from prudent.click_models.base import Evidence
+from prudent.errors import UsageError
+
+from .. import reference
+from ..reference import Shown
+from ..strategies import by_name, logs, quick_counts
+
+probabilities = st.sampled_from([0.0, 0.3, 0.65, 1.0]) | st.floats(0, 1)
+ONE_ITEM: list[Shown] = [("q", ("a",), (1,))] * 3
+NO_CLICK: list[Shown] = [("q", ("a", "b"), (0, 0))] * 30
+LONG_TAILS: list[Shown] = [("q", tuple("abcdefgh"), (1, 0, 0, 0, 0, 0, 0, 0))] * 500 + [("q", ("b", "a"), (1, 1))]
+SHORT_AND_LONG: list[Shown] = [
+    *[("q", ("a", "b", "c"), (1, 0, 0))] * 40,
+    *[("q", ("a", "c"), (1, 0))] * 60,
+    *[("q", ("a",), (1,))] * 80,
+    *[("q", ("c", "a", "b"), (0, 1, 1))] * 20,
+]
+
+
+def assert_same_tail(lists: list[Shown], evidence: Evidence, given: list[float] | None = None) -> None:
+    expected, continuation = reference.tail_em(lists, given)
+    found = by_name(lists, evidence.positive, evidence.negative)
+    shown = reference.impressions(lists)
+    for pair, (positive, negative) in expected.items():
+        assert found[pair][0] == positive
+        assert abs(found[pair][1] - negative) <= 1e-4 * shown[pair], "expected examinations, per impression"
+        theta, other = ((positive + 1) / (positive + n + 2) for n in (negative, found[pair][1]))
+        assert abs(theta - other) <= 1e-4
+    np.testing.assert_allclose(1 - evidence.weight, continuation[: reference.longest(lists)], atol=1e-4)
+
+
+# --- tail=truncate ------------------------------------------------------------------------------------------------
+
+
+def test_truncated_by_hand() -> None:
+    lists: list[Shown] = [("q", ("a", "b", "c"), (1, 0, 0)), ("q", ("b", "a", "c"), (1, 0, 1)), ("q", ("c",), (0,))]
+    evidence = DependentClick(tail="truncate").evidence(quick_counts(lists))
+    assert evidence.positive.tolist() == [1, 1, 1]
+    assert evidence.negative.tolist() == [1, 0, 1]  # a below b's click and above c's; b and c below a's: not read
+    # Of two clicks at position 1 one was followed by another; no click at 2; position 3 takes the value of 2.
+    assert evidence.fitted == {"continuation": [0.5, 0.5, 0.5]}
+
+
+@settings(max_examples=150, deadline=None)
+@given(lists=logs())
+def test_truncated_equals_a_plain_loop(lists: list[Shown]) -> None:
+    evidence = DependentClick(tail="truncate").evidence(quick_counts(lists))
+    assert by_name(lists, evidence.positive, evidence.negative) == reference.truncated(lists)
+    np.testing.assert_allclose(evidence.fitted["continuation"], reference.truncated_continuation(lists), atol=1e-9)
+    np.testing.assert_allclose(1 - evidence.weight, reference.truncated_continuation(lists), atol=1e-9)
+
+
+# --- tail=em ------------------------------------------------------------------------------------------------------
+
+
+def test_one_tail_by_hand() -> None:
+    """One list, a click and one item below it, λ known: θ and w solve two equations.
+
+    w = λ(1 − θ) / (1 − λ + λ(1 − θ)) and θ = (0 + 1) / (w + 2); for λ = ½ this is w = (1 − θ) / (2 − θ), hence
+    2θ(2 − θ) + θ(1 − θ) = 2 − θ, that is 3θ² − 6θ + 2 = 0 and θ = 1 − √⅓.
+    """
+    evidence = DependentClick(continuation=(0.5, 0.5)).evidence(quick_counts([("q", ("a", "b"), (1, 0))]))
+    theta = 1 - np.sqrt(1 / 3)
+    assert evidence.positive.tolist() == [1, 0]
+    assert evidence.negative[0] == 0
+    assert evidence.negative[1] == pytest.approx((1 - theta) / (2 - theta), abs=1e-6)
+
+
+@settings(max_examples=150, deadline=None)
+@example(ONE_ITEM)
+@example(NO_CLICK)
+@example(LONG_TAILS)
+@example(SHORT_AND_LONG)
+@given(lists=logs())
+def test_tail_equals_a_plain_loop(lists: list[Shown]) -> None:
+    evidence = DependentClick().evidence(quick_counts(lists))
+    assert_same_tail(lists, evidence)
+    assert (1 - np.array(evidence.fitted["continuation"])).tolist() == evidence.weight.tolist()
+
+
+@settings(max_examples=150, deadline=None)
+@given(lists=logs(), continuation=st.lists(probabilities, min_size=5, max_size=6))
+def test_tail_equals_a_plain_loop_when_continuation_is_given(lists: list[Shown], continuation: list[float]) -> None:
+    evidence = DependentClick(continuation=tuple(continuation)).evidence(quick_counts(lists))
+    assert_same_tail(lists, evidence, continuation)
+    assert evidence.fitted == {}
+
+
+def test_a_longer_log_with_many_tails() -> None:
+    """Where EM is slow: most lists end in a long tail, so that clicks tell little about reading on."""
+    rng = np.random.default_rng(11)
+    theta, continuation = rng.beta(1, 8, 12), (0.9, 0.8, 0.7, 0.9, 0.95, 0.9)
+    lists: list[Shown] = []
+    for _ in range(3_000):
+        items = rng.permutation(12)[: rng.integers(2, 7)]
+        clicks, reads = [], True
+        for item, goes_on in zip(items, continuation, strict=False):
+            clicks.append(int(reads and rng.random() < theta[item]))
+            reads = reads and not (clicks[-1] and rng.random() > goes_on)
+        lists.append((int(items[0] % 2), tuple(items.tolist()), tuple(clicks)))
+    assert_same_tail(lists, DependentClick().evidence(quick_counts(lists)))
+
+
+def test_given_continuation_decides_how_much_of_a_tail_was_read() -> None:
+    """λ = 0: nothing, as `truncate` has it. λ = 1: everything. Between: more the higher it is."""
+    lists = SHORT_AND_LONG
+    counts = quick_counts(lists)
+    negative = [DependentClick(continuation=(c,) * 3).evidence(counts).negative for c in (0, 0.2, 0.5, 0.8, 1)]
+    np.testing.assert_allclose(negative[0], DependentClick(tail="truncate").evidence(counts).negative)
+    all_read = counts.cells.per_pair() - counts.cells.per_pair(counts.cells.click)
+    np.testing.assert_allclose(negative[-1], all_read)
+    for less, more in pairwise(negative):
+        assert (less <= more).all()
+        assert less.sum() < more.sum()
+
+
+# --- λ and the order of lists -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("tail", ["em", "truncate"])
+def test_the_last_position_borrows_from_the_one_above(tail: str) -> None:
+    """Nobody can be seen to go on from there; λ̂ = 0 would make it the most satisfying position."""
+    lists: list[Shown] = [*[("q", ("a", "b", "c"), (1, 1, 1))] * 9, ("q", ("a", "b", "c"), (1, 1, 0))]
+    continuation = DependentClick(tail=tail).evidence(quick_counts(lists)).fitted["continuation"]  # type: ignore[arg-type]
+    assert continuation[2] == continuation[1] > 0.5
+    lists = [*[("q", ("a", "b"), (1, 1))] * 8, *[("q", ("a", "b"), (1, 0))] * 2]
+    continuation = DependentClick(tail=tail).evidence(quick_counts(lists)).fitted["continuation"]  # type: ignore[arg-type]
+    assert continuation[1] == continuation[0] > 0.5
+
+
+@pytest.mark.parametrize("tail", ["em", "truncate"])
+@pytest.mark.parametrize("lists", [ONE_ITEM, NO_CLICK], ids=["one position", "no click"])
+def test_nothing_known_of_continuation_is_one_half(tail: str, lists: list[Shown]) -> None:
+    evidence = DependentClick(tail=tail).evidence(quick_counts(lists))  # type: ignore[arg-type]
+    assert set(evidence.fitted["continuation"]) == {0.5}
+
+
+def test_only_given_continuation_places_items_by_weight() -> None:
+    counts = quick_counts(SHORT_AND_LONG)
+    assert not DependentClick().evidence(counts).by_weight
+    assert not DependentClick(tail="truncate").evidence(counts).by_weight
+    evidence = DependentClick(continuation=(0.9, 0.2, 0.5, 0.1)).evidence(counts)
+    assert evidence.by_weight
+    np.testing.assert_allclose(evidence.weight, [0.1, 0.8, 0.5])
+
+
+# --- settings -----------------------------------------------------------------------------------------------------
+
+
+def test_too_few_continuation_probabilities() -> None:
+    with pytest.raises(UsageError, match="continuation has 2 values, but the log shows lists of up to 3 positions"):
+        DependentClick(continuation=(0.5, 0.5)).evidence(quick_counts(SHORT_AND_LONG))

@@ -1,0 +1,62 @@
+"""The command line, in this process, which is quick, or in one of its own, which is what a user has."""
+
+import io
+import os
+import subprocess
+import sys
+import warnings
+from collections.abc import Mapping
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+from typing import Any, NamedTuple
+from unittest import mock
+
+from prudent.cli import main
+
+PROCESS = [sys.executable, "-c", "from prudent.cli import main; main()"]
+
+
+class Ran(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+    @property
+    def said(self) -> str:
+        """Everything, with the line breaks that the width of a terminal put in taken out."""
+        return " ".join((self.out + self.err).split())
+
+
+def run(*args: object) -> Ran:
+    """`prudent ARGS` in this process; an exception that gets out is a traceback to a user, and fails the test."""
+    code: object = 0
+    out, err = io.StringIO(), io.StringIO()
+    with (
+        mock.patch.object(sys, "argv", ["prudent", *map(str, args)]),
+        redirect_stdout(out),
+        redirect_stderr(err),
+        warnings.catch_warnings(),
+    ):
+        warnings.simplefilter("default")
+        try:
+            main()
+        except SystemExit as leaving:
+            code = leaving.code
+    return Ran(int(str(code or 0)), out.getvalue(), err.getvalue())
+
+
+def run_process(*args: object, env: Mapping[str, str] | None = None, folder: Path | None = None, **how: Any) -> Ran:
+    """`prudent ARGS` in a process of its own; nothing of it may leak or crash."""
+    done = subprocess.run(
+        [*PROCESS, *map(str, args)],
+        capture_output=True,
+        encoding="utf-8",
+        env={**os.environ, **(env or {})},
+        cwd=folder,
+        timeout=60,
+        check=False,
+        **how,
+    )
+    assert "Traceback" not in done.stderr, done.stderr
+    assert "nanobind" not in done.stderr, done.stderr
+    return Ran(done.returncode, done.stdout, done.stderr)

@@ -1,0 +1,310 @@
+"""What prudent computes, once more, as plain loops over lists: slow, and short enough to be checked by reading.
+
+A log is a list of `Shown`: a context, the items from the top down, and for each of them 0 or 1. Positions count from 1.
+Everything is keyed by names; nothing is shared with the package.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from itertools import permutations
+from math import inf, log, prod, sqrt
+
+Name = str | int
+Shown = tuple[Name, tuple[Name, ...], tuple[int, ...]]  # context, items, clicks
+Pair = tuple[Name, Name]  # context, item
+Evidence = dict[Pair, tuple[float, float]]  # n₊, n₋
+
+
+# --- counts -------------------------------------------------------------------------------------------------------
+
+
+def histogram(lists: Sequence[Shown]) -> Counter[tuple[Name, Name, int, int, bool, bool]]:
+    """How often each (context, item, position, prev, click, more) occurs."""
+    counts: Counter[tuple[Name, Name, int, int, bool, bool]] = Counter()
+    for context, items, clicks in lists:
+        prev = 0
+        for position, (item, click) in enumerate(zip(items, clicks, strict=True), start=1):
+            more = any(clicks[position:])
+            counts[context, item, position, prev, bool(click), more] += 1
+            if click:
+                prev = position
+    return counts
+
+
+def impressions(lists: Sequence[Shown]) -> Counter[Pair]:
+    return Counter((context, item) for context, items, _ in lists for item in items)
+
+
+def longest(lists: Sequence[Shown]) -> int:
+    return max(len(items) for _, items, _ in lists)
+
+
+def last_click(clicks: Sequence[int]) -> int:
+    """Its position; 0 when there is none."""
+    return max((position for position, click in enumerate(clicks, start=1) if click), default=0)
+
+
+# --- the cascade model --------------------------------------------------------------------------------------------
+
+
+def cascade(lists: Sequence[Shown]) -> Evidence:
+    """Read from the top, down to and including the first click."""
+    positive, negative = Counter[Pair](), Counter[Pair]()
+    for context, items, clicks in lists:
+        for item, click in zip(items, clicks, strict=True):
+            if click:
+                positive[context, item] += 1
+                break
+            negative[context, item] += 1
+    return {pair: (positive[pair], negative[pair]) for pair in impressions(lists)}
+
+
+# --- the dependent-click model ------------------------------------------------------------------------------------
+
+
+def truncated(lists: Sequence[Shown]) -> Evidence:
+    """Read down to the last click; everything when there is none."""
+    positive, negative = Counter[Pair](), Counter[Pair]()
+    for context, items, clicks in lists:
+        end = last_click(clicks) or len(items)
+        for item, click in zip(items[:end], clicks[:end], strict=True):
+            (positive if click else negative)[context, item] += 1
+    return {pair: (positive[pair], negative[pair]) for pair in impressions(lists)}
+
+
+def truncated_continuation(lists: Sequence[Shown]) -> list[float]:
+    """λ̂ₖ: of the clicks at k, the share that was not the last; ½ without clicks; at the end the one before it."""
+    continuation = []
+    for position in range(1, longest(lists) + 1):
+        clicked = [clicks for _, _, clicks in lists if len(clicks) >= position and clicks[position - 1]]
+        went_on = sum(last_click(clicks) > position for clicks in clicked)
+        continuation.append(went_on / len(clicked) if clicked else 0.5)
+    continuation[-1] = continuation[-2] if len(continuation) > 1 else 0.5
+    return continuation
+
+
+def tail_em(
+    lists: Sequence[Shown], given: Sequence[float] | None = None, rounds: int = 20_000
+) -> tuple[Evidence, list[float]]:
+    """Evidence and λ when the items below the last click count with the probability that they were read."""
+    distinct = Counter(lists)
+    sure = truncated(lists)
+    shown = impressions(lists)
+    positions = range(1, longest(lists) + 1)
+    # Each distinct list that has a last click with something below it, and how often it was shown.
+    tails = [(c, items, end, n) for (c, items, ks), n in distinct.items() if 0 < (end := last_click(ks)) < len(items)]
+    onward = {k: sum(n for (_, _, ks), n in distinct.items() if last_click(ks) > k and ks[k - 1]) for k in positions}
+    ended = {k: sum(n for _, _, end, n in tails if end == k) for k in positions}
+    sizes = Counter[tuple[Name, int]]()  # lists of one context with one last click
+    for context, _, end, n in tails:
+        sizes[context, end] += n
+
+    def probability_of_reading(theta: Mapping[Pair, float], continuation: Sequence[float]) -> list[dict[Name, float]]:
+        """For each tail, for each of its items: w = λP / (1 − λ + λP)."""
+        attracts: dict[tuple[Name, int, int], float] = defaultdict(float)  # Σθ at (context, last click, position)
+        for context, items, end, n in tails:
+            for position in range(end + 1, len(items) + 1):
+                attracts[context, end, position] += n * theta[context, items[position - 1]]
+        skipped = {key: 1 - total / sizes[key[:2]] for key, total in attracts.items()}  # the mean of 1 − θ
+        below = defaultdict(list)
+        for context, end, position in skipped:
+            below[context, end].append(position)
+        weights = []
+        for context, items, end, _ in tails:
+            weight = {}
+            for position in range(end + 1, len(items) + 1):
+                others = prod(skipped[context, end, j] for j in below[context, end] if j != position)
+                unclicked = continuation[end - 1] * others * (1 - theta[context, items[position - 1]])
+                weight[items[position - 1]] = unclicked / (1 - continuation[end - 1] + unclicked)
+            weights.append(weight)
+        return weights
+
+    def examined(weights: list[dict[Name, float]]) -> dict[Pair, float]:
+        total = {pair: sum(sure[pair]) for pair in shown}
+        for (context, _, _, n), weight in zip(tails, weights, strict=True):
+            for item, w in weight.items():
+                total[context, item] += n * w
+        return total
+
+    def fit(kept: Mapping[int, float]) -> list[float]:
+        if given is not None:
+            return list(given)
+        continuation = [(onward[k] + kept.get(k, 0.0) + 1) / (onward[k] + ended[k] + 2) for k in positions]
+        continuation[-1] = continuation[-2] if len(continuation) > 1 else 0.5
+        return continuation
+
+    theta = {pair: (n_plus + 1) / (n_plus + n_minus + 2) for pair, (n_plus, n_minus) in sure.items()}
+    continuation = fit({})
+    for _ in range(rounds):
+        weights = probability_of_reading(theta, continuation)
+        total = examined(weights)
+        kept: dict[int, float] = defaultdict(float)
+        for (_, items, end, n), weight in zip(tails, weights, strict=True):
+            kept[end] += n * weight[items[end]]  # of the item right below the last click
+        new_theta = {pair: (sure[pair][0] + 1) / (total[pair] + 2) for pair in shown}
+        new_continuation = fit(kept)
+        moved = max(abs(new_theta[pair] - theta[pair]) for pair in shown)
+        moved = max(moved, *(abs(a - b) for a, b in zip(new_continuation, continuation, strict=True)))
+        theta, continuation = new_theta, new_continuation
+        if moved < 1e-11:
+            break
+    else:
+        raise AssertionError(f"still moves by {moved} after {rounds} rounds")
+    total = examined(probability_of_reading(theta, continuation))
+    return {pair: (sure[pair][0], total[pair] - sure[pair][0]) for pair in shown}, continuation
+
+
+# --- the position-based model -------------------------------------------------------------------------------------
+
+
+def examined(lists: Sequence[Shown], examination: Sequence[float]) -> Evidence:
+    """n₊ = ΣY, n₋ = max(0, Σp − ΣY)."""
+    clicks, trials = Counter[Pair](), dict.fromkeys(impressions(lists), 0.0)
+    for context, items, clicked in lists:
+        for item, click, p in zip(items, clicked, examination, strict=False):
+            clicks[context, item] += click
+            trials[context, item] += p
+    return {pair: (clicks[pair], max(0.0, trials[pair] - clicks[pair])) for pair in trials}
+
+
+def weighted(lists: Sequence[Shown], examination: Sequence[float]) -> Evidence:
+    """n₊ = ΣY/p, n₋ = Σ(1 − Y)/p."""
+    evidence = dict.fromkeys(impressions(lists), (0.0, 0.0))
+    for context, items, clicked in lists:
+        for item, click, p in zip(items, clicked, examination, strict=False):
+            positive, negative = evidence[context, item]
+            evidence[context, item] = (positive + click / p, negative + (1 - click) / p)
+    return evidence
+
+
+Table = dict[Pair, dict[int, tuple[int, int]]]  # pair -> position -> impressions, clicks
+
+
+def per_position(lists: Sequence[Shown], enough: int = 0) -> Table:
+    """Of the pairs with at least `enough` impressions."""
+    shown, clicked = Counter[tuple[Pair, int]](), Counter[tuple[Pair, int]]()
+    for context, items, clicks in lists:
+        for position, (item, click) in enumerate(zip(items, clicks, strict=True), start=1):
+            shown[(context, item), position] += 1
+            clicked[(context, item), position] += click
+    table: Table = defaultdict(dict)
+    for (pair, position), n in shown.items():
+        table[pair][position] = (n, clicked[pair, position])
+    return {pair: cells for pair, cells in table.items() if sum(n for n, _ in cells.values()) >= enough}
+
+
+def position_groups(lists: Sequence[Shown], link: int = 20) -> list[list[int]]:
+    """Positions joined by an item with at least `link` impressions at both, as sorted groups."""
+    group_of = {position: {position} for position in range(1, longest(lists) + 1)}
+    for cells in per_position(lists).values():
+        often = [position for position, (n, _) in cells.items() if n >= link]
+        for a in often:
+            for b in often:
+                union = group_of[a] | group_of[b]
+                for position in union:
+                    group_of[position] = union
+    return sorted({tuple(sorted(group)): sorted(group) for group in group_of.values()}.values())
+
+
+def examination_em(
+    lists: Sequence[Shown], smooth: float, enough: int = 10, rounds: int = 200_000, tolerance: float = 1e-9
+) -> list[float]:
+    """P by expectation-maximisation, with `smooth` pseudo-observations of either kind for every θ and p."""
+    table, positions = per_position(lists, enough), range(1, longest(lists) + 1)
+    theta, p, scaled = dict.fromkeys(table, 0.3), dict.fromkeys(positions, 0.5), [0.0 for _ in positions]
+    for _ in range(rounds):
+        attracted, read = dict.fromkeys(table, smooth), dict.fromkeys(positions, smooth)
+        trials = dict.fromkeys(positions, 2 * smooth)
+        for pair, cells in table.items():
+            for position, (n, clicks) in cells.items():
+                both = 1 - theta[pair] * p[position]  # P(no click)
+                # Unclicked: it attracts but was not read, or was read but does not attract.
+                attracted[pair] += clicks + (n - clicks) * theta[pair] * (1 - p[position]) / both
+                read[position] += clicks + (n - clicks) * p[position] * (1 - theta[pair]) / both
+                trials[position] += n
+        theta = {pair: attracted[pair] / (2 * smooth + sum(n for n, _ in table[pair].values())) for pair in table}
+        p = {position: read[position] / trials[position] for position in positions}
+        # Only ratios of p matter, and they settle long before its scale does, which `smooth` alone decides.
+        new = [p[position] / max(p.values()) for position in positions]
+        moved = max(abs(a - b) for a, b in zip(new, scaled, strict=True))
+        scaled = new
+        if moved < tolerance:
+            return scaled
+    raise AssertionError(f"still moves by {moved} after {rounds} rounds")
+
+
+def examination_als(lists: Sequence[Shown], enough: int = 10, rounds: int = 5_000) -> list[float] | None:
+    """P by alternating least squares of (pθ − Y)²; all 1 without clicks, and None where it does not settle.
+
+    θ is not kept below 1 here. Where some items say that pₖ is 0 and others, seen only there, are clicked, those fit
+    any pₖ > 0 with θ as large as it takes: pₖ creeps towards 0 for ever.
+    """
+    table, positions = per_position(lists, enough), range(1, longest(lists) + 1)
+    if not any(clicks for cells in table.values() for _, clicks in cells.values()):
+        return [1.0 for _ in positions]
+    p = dict.fromkeys(positions, 1.0)
+    for _ in range(rounds):
+        theta = {}
+        for pair, cells in table.items():
+            squares = sum(n * p[position] ** 2 for position, (n, _) in cells.items())
+            products = sum(clicks * p[position] for position, (_, clicks) in cells.items())
+            theta[pair] = products / squares if squares else 0.0
+        new = {}
+        for position in positions:
+            at = [(theta[pair], *cells[position]) for pair, cells in table.items() if position in cells]
+            squares = sum(n * attraction**2 for attraction, n, _ in at)
+            products = sum(clicks * attraction for attraction, _, clicks in at)
+            new[position] = products / squares if squares else 0.0
+        scaled = {position: value / max(new.values()) for position, value in new.items()}
+        moved = max(abs(scaled[position] - p[position]) for position in positions)
+        p = scaled
+        if moved < 1e-12:
+            return [p[position] for position in positions]
+    return None
+
+
+# --- bounds -------------------------------------------------------------------------------------------------------
+
+
+def mle(positive: float, negative: float) -> float:
+    return positive / (positive + negative) if positive + negative > 0 else 0.0
+
+
+def hoeffding(positive: float, negative: float, delta: float) -> float:
+    n = positive + negative
+    return positive / n - sqrt(log(1 / delta) / (2 * n)) if n > 0 else -inf
+
+
+# --- lists --------------------------------------------------------------------------------------------------------
+
+
+def any_success(attraction: Sequence[float], weight: Sequence[float]) -> float:
+    return 1 - prod(1 - w * theta for w, theta in zip(weight, attraction, strict=True))
+
+
+def expected_successes(attraction: Sequence[float], weight: Sequence[float]) -> float:
+    return sum(w * theta for w, theta in zip(weight, attraction, strict=True))
+
+
+VALUE = {"cm": any_success, "dcm": any_success, "pbm": expected_successes}
+
+
+def best_value(kind: str, scores: Sequence[float], weight: Sequence[float]) -> float:
+    """The highest value of all lists, by trying them; one with fewer items than positions fills the first of them."""
+    size = min(len(scores), len(weight))
+    return max(VALUE[kind](chosen, weight[:size]) for chosen in permutations(scores, size))
+
+
+def usual_list(lists: Sequence[Shown], context: Name, length: int, offered: set[Name] | None = None) -> dict[int, Name]:
+    """Rank -> the item most often shown there of those not placed higher up; of equals the smaller name."""
+    usual: dict[int, Name] = {}
+    for position in range(1, length + 1):
+        shown = Counter(
+            items[position - 1] for c, items, _ in lists if c == context and len(items) >= position
+        )  # whatever stood here
+        free = [
+            item for item in shown if item not in usual.values() and (offered is None or item in offered)
+        ]  # and may still be placed
+        if free:
+            usual[position] = min(free, key=lambda item: (-shown[item], item))
+    return usual

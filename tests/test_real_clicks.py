@@ -1,0 +1,138 @@
+"""Held-out likelihood on a real click log, which is not ours to ship.
+
+Set PRUDENT_DATA to a folder with `yandex/train.tsv.gz` and `yandex/test.tsv.gz`, in the layout of the Yandex
+relevance-prediction challenge: tab-separated ``SessionID TimePassed Q QueryID RegionID URL1 ... URL10`` and
+``SessionID TimePassed C URLID``. The context is query and region; clicks outside the list are dropped.
+"""
+
+import gzip
+import os
+from collections.abc import Callable, Sequence
+from math import log
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import prudent
+from prudent.click_models import click_models
+
+from . import reference
+from .reference import Name, Pair, Shown
+from .strategies import count
+
+pytestmark = pytest.mark.skipif(
+    "PRUDENT_DATA" not in os.environ, reason="PRUDENT_DATA names no folder with real clicks"
+)
+
+
+def read(part: str) -> list[Shown]:
+    file = Path(os.environ["PRUDENT_DATA"]) / "yandex" / f"{part}.tsv.gz"
+    contexts: dict[str, str] = {}
+    items: dict[str, tuple[str, ...]] = {}
+    clicked: dict[str, set[str]] = {}
+    with gzip.open(file, "rt", encoding="utf-8") as lines:
+        for line in lines:
+            session, _, kind, *rest = line.rstrip("\n").split("\t")
+            if kind == "Q":
+                contexts[session], items[session] = f"{rest[0]} {rest[1]}", tuple(rest[2:])
+                clicked[session] = set()
+            else:
+                clicked[session].add(rest[0])
+    return [(contexts[s], items[s], tuple(int(item in clicked[s]) for item in items[s])) for s in contexts]
+
+
+@pytest.fixture(scope="module")
+def train() -> list[Shown]:
+    return read("train")
+
+
+@pytest.fixture(scope="module")
+def counts(train: list[Shown]) -> prudent.Counts:
+    return count(train)
+
+
+@pytest.fixture(scope="module")
+def held_out() -> list[Shown]:
+    return read("test")
+
+
+# --- likelihood, by plain loops -----------------------------------------------------------------------------------
+
+
+def dcm_likelihood(theta: Sequence[float], clicks: Sequence[int], continuation: Sequence[float]) -> float:
+    total, end = 0.0, reference.last_click(clicks)
+    for position, (attraction, click) in enumerate(zip(theta, clicks, strict=True), start=1):
+        if position > end > 0:
+            break
+        total += log(attraction if click else 1 - attraction)
+        if click and position < end:
+            total += log(continuation[position - 1])
+    if end:
+        unclicked = 1.0
+        for attraction in theta[end:]:
+            unclicked *= 1 - attraction
+        total += log(1 - continuation[end - 1] + continuation[end - 1] * unclicked)
+    return total
+
+
+def pbm_likelihood(theta: Sequence[float], clicks: Sequence[int], examination: Sequence[float]) -> float:
+    return sum(
+        log(p * attraction if click else 1 - p * attraction)
+        for attraction, click, p in zip(theta, clicks, examination, strict=True)
+    )
+
+
+def per_list(
+    spelling: str,
+    counts: prudent.Counts,
+    held_out: list[Shown],
+    likelihood: Callable[[Sequence[float], Sequence[int], Sequence[float]], float],
+) -> float:
+    evidence = click_models.parse(spelling).evidence(counts)
+    smoothed = (evidence.positive + 1) / (evidence.examined + 2)
+    theta: dict[Pair, float] = dict(zip(counts.pairs.fetchall(), smoothed.tolist(), strict=True))
+    (parameters,) = evidence.fitted.values()
+
+    def attraction(context: Name, items: Sequence[Name]) -> list[float]:
+        return [theta.get((context, item), 0.5) for item in items]
+
+    return sum(likelihood(attraction(c, items), clicks, parameters) for c, items, clicks in held_out) / len(held_out)
+
+
+# --- tests --------------------------------------------------------------------------------------------------------
+
+
+def test_the_log_is_the_one_that_the_figures_are_about(counts: prudent.Counts, held_out: list[Shown]) -> None:
+    health = prudent.check(counts)
+    assert (health.lists, len(held_out), health.positions) == (35_064, 21_413, 10)
+    assert health.pbm_identified
+    assert health.clicks + sum(sum(clicks) for _, _, clicks in held_out) == 73_946
+
+
+@pytest.mark.parametrize(
+    ("spelling", "expected"),
+    [("dcm(tail=truncate)", -3.776), ("dcm", -3.571), ("pbm", -3.524)],
+)
+def test_held_out_likelihood(spelling: str, expected: float, counts: prudent.Counts, held_out: list[Shown]) -> None:
+    """Per list, with Beta(1, 1) smoothing; items that training has not seen get ½."""
+    likelihood = pbm_likelihood if spelling.startswith("pbm") else dcm_likelihood
+    assert per_list(spelling, counts, held_out, likelihood) == pytest.approx(expected, abs=0.005)
+
+
+def test_examination_with_a_unit_of_smoothing(counts: prudent.Counts) -> None:
+    fitted = click_models.parse("pbm(smooth=1)").evidence(counts).fitted["examination"]
+    np.testing.assert_allclose(fitted, [1, 0.69, 0.57, 0.47, 0.35, 0.31, 0.28, 0.23, 0.24, 0.22], atol=0.01)
+
+
+def test_examination_equals_a_plain_loop(train: list[Shown], counts: prudent.Counts) -> None:
+    """Where expectation-maximisation takes thousands of rounds; 3e-4 are left when a round moves p by 1e-7."""
+    fitted = click_models.parse("pbm").evidence(counts).fitted["examination"]
+    expected = reference.examination_em(train, smooth=0.01, tolerance=1e-7)
+    np.testing.assert_allclose(fitted, expected, atol=1e-3)
+
+
+def test_auto_takes_pbm(counts: prudent.Counts) -> None:
+    policy = prudent.rank(counts, length=10)
+    assert policy.provenance["model"] == "pbm"
+    assert policy.provenance["summary"]["value"] > policy.provenance["summary"]["usual"]
