@@ -1,7 +1,7 @@
 """What is in a log, against plain loops over its lists."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 
 import prudent
 from prudent.health import FEW
@@ -10,10 +10,13 @@ from . import reference
 from .reference import Shown
 from .strategies import count, logs
 
-MOVING: list[Shown] = [("q", ("a", "b"), (1, 1))] * 30 + [("q", ("b", "a"), (0, 1))] * 20 + [("r", ("a",), (0,))]
+MOVING: list[Shown] = [*[("q", ("a", "b"), (1, 1))] * 30, *[("q", ("b", "a"), (0, 1))] * 20, ("r", ("a",), (0,))]
 
 
 @settings(max_examples=25, deadline=None)
+@example(MOVING)
+@example([("q", ("a", "b", "c"), (1, 1, 1)), ("q", ("a", "c"), (0, 0))])
+@example([*[("q", ("a",), (1,))] * FEW, *[("r", ("a",), (1,))] * (FEW - 1)])
 @given(lists=logs())
 def test_every_number_equals_a_plain_loop(lists: list[Shown]) -> None:
     health = prudent.check(count(lists))

@@ -105,16 +105,17 @@ def test_no_list_has_a_higher_value(kind: str) -> None:
 def test_list_values_are_those_of_the_formula(kind: str) -> None:
     """Where a bound is negative or −∞, θ ≥ 0 is the better one."""
     rng = np.random.default_rng(9)
-    weight = random_weight(rng, kind, 3)
     sizes = [5, 2, 1, 3]
-    scores = random_scores(rng, sum(sizes))
-    scores[[0, 7]] = -np.inf
-    evidence = make_evidence(sizes, weight, MODELS[kind](weight))
-    lists = best_lists(evidence, Scores(scores, scores), 3)
-    values = list_values(evidence, lists, scores, 3, len(sizes))
-    for context, chosen in enumerate(placed(lists, len(sizes))):
-        attraction = [max(0.0, scores[chosen[rank]]) if rank in chosen else 0.0 for rank in (1, 2, 3)]
-        assert values[context] == pytest.approx(reference.VALUE[kind](attraction, weight.tolist()), abs=1e-12)
+    for _ in range(50):
+        weight = random_weight(rng, kind, 3)
+        scores = random_scores(rng, sum(sizes))
+        scores[[0, 7]] = -np.inf
+        evidence = make_evidence(sizes, weight, MODELS[kind](weight))
+        lists = best_lists(evidence, Scores(scores, scores), 3)
+        values = list_values(evidence, lists, scores, 3, len(sizes))
+        for context, chosen in enumerate(placed(lists, len(sizes))):
+            attraction = [max(0.0, scores[chosen[rank]]) if rank in chosen else 0.0 for rank in (1, 2, 3)]
+            assert values[context] == pytest.approx(reference.VALUE[kind](attraction, weight.tolist()), abs=1e-12)
 
 
 def test_fitted_continuation_does_not_move_items() -> None:

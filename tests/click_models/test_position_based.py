@@ -210,6 +210,19 @@ def test_links_go_through_other_positions() -> None:
     assert len(PositionBased().evidence(quick_counts(lists)).weight) == 4
 
 
+def test_links_join_groups_and_not_only_positions() -> None:
+    """In q item a stands at 1 and 3, in r item b at 2 and 3; everything else keeps its place."""
+    lists: list[Shown] = [
+        *[("q", ("a", "w", "x", "y"), (1, 0, 1, 0))] * 20,
+        *[("q", ("v", "w", "a", "y"), (1, 0, 1, 0))] * 20,
+        *[("r", ("v", "b", "x", "y"), (1, 0, 1, 0))] * 20,
+        *[("r", ("v", "w", "b", "y"), (1, 0, 1, 0))] * 20,
+    ]
+    assert reference.position_groups(lists) == [[1, 2, 3], [4]]
+    with pytest.raises(NotIdentifiedError, match=r"\{1, 2, 3\} and \{4\}"):
+        PositionBased().evidence(quick_counts(lists))
+
+
 # --- auto ---------------------------------------------------------------------------------------------------------
 
 
