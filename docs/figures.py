@@ -90,6 +90,7 @@ def real(path: Path) -> Iterator[str]:
         counts = prudent.count(prudent.Log(log))
     for model, parameter in (
         ("pbm", "examination"),
+        ("pbm(smooth=1)", "examination"),
         ("dcm", "continuation"),
         ("dcm(tail=truncate)", "continuation"),
     ):

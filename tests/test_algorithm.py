@@ -81,6 +81,7 @@ def best_list(
     return dict(zip(places, best, strict=True))
 
 
+@pytest.mark.filterwarnings("ignore:Some lists are longer:prudent.errors.PrudentWarning")  # tested below
 @settings(max_examples=12, deadline=None)
 @given(shown=logs(), length=st.integers(1, 6), data=st.data())
 def test_every_number_equals_a_plain_loop(shown: list[Shown], length: int, data: st.DataObject) -> None:
@@ -213,7 +214,8 @@ def test_a_policy_outlives_its_counts() -> None:
 
 def test_length_above_the_longest_logged_list() -> None:
     offered: list[Pair] = [("shoes", item) for item in "abcdefgh"]
-    policy = prudent.rank(count(LOG), "pbm(examination=[0.5, 1, 0.2])", "bayes", length=5, candidates=table(offered))
+    with pytest.warns(PrudentWarning, match="ends at position 3"):
+        policy = prudent.rank(count(LOG), "pbm(examination=[0.5, 1, 0.2])", "bayes", 5, candidates=table(offered))
     assert len(policy["shoes"]) == 5
     scored = scores(policy)
     chosen = policy["shoes"]

@@ -21,9 +21,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import prudent
-from prudent.cli import _plain
 from prudent.errors import CountsError, LogError, NotIdentifiedError, PolicyError, PrudentError, UsageError
 from prudent.log import Layout
+from prudent.terminal import plain
 
 from .command import run
 
@@ -80,7 +80,7 @@ def refused(names: str | Sequence[str], error: type[PrudentError] = LogError, co
     assert not os.path.exists("out.parquet")
     assert not os.path.exists("out.parquet.manifest.json")
     message = str(raised.value)
-    assert ran.err == f"Error: {_plain(message)}\n"
+    assert ran.err == f"Error: {plain(message)}\n"
     return message
 
 

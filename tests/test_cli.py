@@ -15,7 +15,7 @@ import duckdb
 import pytest
 
 import prudent
-from prudent import cli
+from prudent.terminal import plain
 
 from .command import PROCESS, run, run_process
 
@@ -363,7 +363,7 @@ def test_messages_are_shown_and_not_obeyed(folder: Path) -> None:
 
 
 def test_control_characters_are_written_out() -> None:
-    assert cli._plain("a\x1b[31m\n\t\x9b\u202e é 😀") == "a\\x1b[31m\\n\\t\\x9b\\u202e é 😀"
+    assert plain("a\x1b[31m\n\t\x9b\u202e é 😀") == "a\\x1b[31m\\n\\t\\x9b\\u202e é 😀"
 
 
 # --- cut short ----------------------------------------------------------------------------------------------------

@@ -55,7 +55,7 @@ def test_verdicts_on_a_log_that_supports_everything() -> None:
         "pbm is identified",
         "dcm can tell reading from stopping",
         "33% of context-item pairs were shown fewer than 10 times",
-        "1 contexts have a single list; --min-lists leaves such contexts out.",
+        "1 context has a single list; --min-lists 2 leaves out such contexts.",
     ]
     assert "99% of impressions are of items that change position" in verdicts[0]
     assert "58.8% of lists have several clicks" in verdicts[1]

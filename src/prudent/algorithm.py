@@ -1,5 +1,6 @@
 """Algorithm 1: counts -> evidence -> lower bounds -> lists -> Policy."""
 
+import warnings
 from dataclasses import replace
 from os import PathLike
 from typing import Any
@@ -13,7 +14,7 @@ from prudent.click_models import ClickModel, Evidence, click_models
 from prudent.click_models.base import IntArray, number_items
 from prudent.counts import BoolArray, Counts
 from prudent.engines.sources import opened
-from prudent.errors import LogError, UsageError
+from prudent.errors import LogError, PrudentWarning, UsageError
 from prudent.log import Candidates
 from prudent.policy import Policy
 from prudent.ranking import Lists, best_lists, list_values, usual_lists
@@ -56,6 +57,13 @@ def rank(
     logged = _logged_lists(connection, counts)
     kept = logged >= min_lists
     new = _only(best_lists(evidence, scores, length), kept)
+    if new.rank.max(initial=0) > cells.positions:
+        warnings.warn(
+            f"Some lists are longer than any in the log, which ends at position {cells.positions}: nobody has seen "
+            "what happens below, and those positions add nothing to the value.",
+            PrudentWarning,
+            stacklevel=2,
+        )
     usual = _only(_usual(counts, evidence, row_pair, length), kept)
     value, lower, before = (
         list_values(evidence, lists, attraction, length, len(kept))

@@ -59,9 +59,8 @@ class Health:
                 "rates are accidents, and this is what lower bounds are for."
             )
         if self.single_list_contexts:
-            said.append(
-                f"{self.single_list_contexts:,} contexts have a single list; --min-lists leaves such contexts out."
-            )
+            have = "context has" if self.single_list_contexts == 1 else "contexts have"
+            said.append(f"{self.single_list_contexts:,} {have} a single list; --min-lists 2 leaves out such contexts.")
         return said
 
 

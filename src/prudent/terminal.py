@@ -1,0 +1,200 @@
+"""How results look on a terminal: progress, tables, and names that are shown and not obeyed."""
+
+import json
+import math
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from prudent.errors import PrudentWarning
+
+if TYPE_CHECKING:
+    from prudent.health import Health
+    from prudent.policy import Policy
+
+
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        """The reader has seen enough: leave as a killed `cat` would, and not with the code of a gate that said no."""
+        close_stdout()
+        raise SystemExit(141)
+
+
+out = _Console(highlight=False, emoji=False)
+err = _Console(stderr=True, highlight=False, emoji=False)
+
+
+@contextmanager
+def busy(doing: str) -> Iterator[None]:
+    """Show that something is going on, on a terminal only."""
+    if not err.is_terminal:
+        yield
+        return
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    with Progress(
+        SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn(), console=err, transient=True
+    ) as progress:
+        progress.add_task(f"{doing} ...", total=None)
+        yield
+
+
+def show_warning(message: Warning | str, category: type[Warning], *_: object) -> None:
+    """In place of `warnings.showwarning`, whose file and line mean nothing to a user."""
+    style = "yellow" if issubclass(category, PrudentWarning) else "dim"
+    err.print(Text("Note: ", style=f"bold {style}") + Text(plain(str(message))), soft_wrap=True)
+
+
+def plain(text: str) -> str:
+    """Text that a terminal shows and does not obey: control characters are written out."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def say(line: str) -> None:
+    """Print a line as it is: no markup in it, and no break inside a path."""
+    out.print(line, markup=False, soft_wrap=True)
+
+
+def print_json(content: object) -> None:
+    """Print for a machine."""
+    out.out(json.dumps(content, indent=2, ensure_ascii=False, default=dict), highlight=False)
+
+
+def _table(*columns: str, title: str | None = None) -> Table:
+    table = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False, header_style="dim")
+    for i, column in enumerate(columns):
+        table.add_column(column, justify="left" if i == 0 else "right", overflow="fold")
+    return table
+
+
+def show_health(health: "Health") -> None:
+    """What `prudent check` says."""
+    table = _table("in the log", "")
+    for name, value in (
+        ("lists", f"{health.lists:,}"),
+        ("contexts", f"{health.contexts:,}"),
+        ("items", f"{health.items:,}"),
+        ("context-item pairs", f"{health.pairs:,}"),
+        ("positions", f"{health.positions:,}"),
+        ("clicks", f"{health.clicks:,}"),
+        ("lists without a click", f"{health.without_click:.1%}"),
+        ("lists with several clicks", f"{health.several_clicks:.1%}"),
+        ("pairs shown fewer than 10 times", f"{health.rare_pairs:.1%}"),
+        ("impressions of items that change position", f"{health.moving_pairs:.1%}"),
+    ):
+        table.add_row(name, value)
+    out.print(table)
+    out.print()
+    top = max([*health.ctr, 1e-12])
+    chart = _table("position", "click-through rate", "")
+    chart.columns[2].justify = "left"
+    for position, ctr in enumerate(health.ctr[:20], start=1):
+        chart.add_row(str(position), f"{ctr:.3f}", "▇" * round(24 * ctr / top))
+    out.print(chart)
+    if len(health.ctr) > 20:
+        out.print(f"... and {len(health.ctr) - 20} more positions (--json has them all)")
+    out.print()
+    if health.rejected:
+        rejected = _table("rejected lists", "")
+        for reason, n in sorted(health.rejected.items(), key=lambda entry: -entry[1]):
+            rejected.add_row(reason, f"{n:,}")
+        out.print(rejected)
+    else:
+        out.print("No list was rejected.")
+    out.print()
+    for verdict in health.verdicts():
+        out.print(f"• {verdict}", markup=False)
+
+
+def show_policy(policy: "Policy", output: Path, scores: Path | None) -> None:
+    """What `prudent rank` says."""
+    from prudent.counts import describe_rejected
+    from prudent.engines import Tally
+
+    said = policy.provenance
+    summary = said["summary"]
+    out.print(f"{summary['contexts']:,} lists by {said['model']} and {said['bound']}", markup=False, style="bold")
+    table = _table("", "")
+    for name, value in (
+        ("logged lists", f"{said['counts']['lists']:,}"),
+        ("differ from the list mostly shown", f"{summary['differ']:,} of {summary['contexts']:,}"),
+        ("value of a list, estimated", f"{summary['value']:.4f}"),
+        ("value of a list, lower bound", f"{summary['lower']:.4f}"),
+        ("value of the list mostly shown, estimated", f"{summary['usual']:.4f}"),
+    ):
+        table.add_row(name, value)
+    out.print(table)
+    if summary["left_out"]:
+        out.print(f"{summary['left_out']:,} contexts have fewer than {said['min_lists']} lists and were left out.")
+    for reason in describe_rejected(Tally(0, said["counts"]["rejected"])):
+        say(f"Rejected {reason}.")
+    _show_fitted(said["fitted"])
+    _show_changes(policy)
+    say(f"\nThe lists are in {plain(str(output))}.")
+    if scores is not None:
+        say(f"Every candidate's scores are in {plain(str(scores))}.")
+
+
+def _show_fitted(fitted: dict[str, Any]) -> None:
+    for parameter in ("examination", "continuation"):
+        if parameter in fitted:
+            values = " ".join(f"{value:.2f}" for value in fitted[parameter][:20])
+            out.print(f"{parameter} by position: {values}")
+    prior = fitted.get("prior", {})
+    if "slopes" in prior:
+        from prudent.bounds.exposure import ExposurePrior
+
+        curve = ExposurePrior(**prior)
+        shown = (0.1, 1.0, 10.0)
+        means = curve.mean([math.log(times) for times in shown])
+        if curve.shrinkage > 0:
+            told = ", ".join(f"{mean:.3f} at {times:g}×" for mean, times in zip(means, shown, strict=True))
+            out.print(
+                f"attraction expected from exposure alone (relative to the context's average): {told}; worth "
+                f"{curve.strength:.1f} examinations; evidence for the curve {curve.wald:.0f}, kept at "
+                f"{curve.shrinkage:.0%}"
+            )
+        else:
+            out.print(
+                f"exposure says nothing about attraction here; prior mean {means[1]:.3f}, worth {curve.strength:.1f} "
+                "examinations"
+            )
+    elif "alpha" in prior:
+        out.print(f"fitted prior: Beta({prior['alpha']:g}, {prior['beta']:g})")
+
+
+def _show_changes(policy: "Policy") -> None:
+    changes = policy.contexts().filter("differ").order("abs(value - usual) * lists desc, context").limit(5).fetchall()
+    if not changes:
+        return
+    table = _table("largest changes", "lists", "value mostly shown", "new value", "lower bound", "new first item")
+    for context, lists, value, lower, usual, _ in changes:
+        first = policy[context][0]
+        table.add_row(
+            Text(plain(str(context))),
+            f"{lists:,}",
+            f"{usual:.3f}",
+            f"{value:.3f}",
+            f"{lower:.3f}",
+            Text(plain(str(first))),
+        )
+    out.print()
+    out.print(table)
+
+
+def fail(message: str, code: int) -> NoReturn:
+    """Say what went wrong in one line, and leave."""
+    err.print(Text("Error: ", style="bold red") + Text(plain(message)), soft_wrap=True)
+    sys.exit(code)
+
+
+def close_stdout() -> None:
+    """Let what is still buffered go nowhere; Python would try again to write it, and complain."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
