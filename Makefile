@@ -38,7 +38,7 @@ docs: $(VENV)/.docs  ## the site, into docs/_build
 	$(BIN)/sphinx-build --fail-on-warning --keep-going --quiet --fresh-env docs docs/_build
 	@echo "The pages are in docs/_build; start at docs/_build/index.html"
 
-bench: $(VENV)/.test  ## the measurements that the README quotes
+bench: $(VENV)/.test  ## speed and memory, as ratios in one run (SIZE=1m or 10m)
 	$(BIN)/python benchmarks/run.py
 
 clean:  ## remove the environment and everything that was built

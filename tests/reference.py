@@ -295,16 +295,14 @@ def best_value(kind: str, scores: Sequence[float], weight: Sequence[float]) -> f
     return max(VALUE[kind](chosen, weight[:size]) for chosen in permutations(scores, size))
 
 
-def usual_list(lists: Sequence[Shown], context: Name, length: int, offered: set[Name] | None = None) -> dict[int, Name]:
+def usual_list(lists: Sequence[Shown], context: Name, length: int) -> dict[int, Name]:
     """Rank -> the item most often shown there of those not placed higher up; of equals the smaller name."""
     usual: dict[int, Name] = {}
     for position in range(1, length + 1):
         shown = Counter(
             items[position - 1] for c, items, _ in lists if c == context and len(items) >= position
         )  # whatever stood here
-        free = [
-            item for item in shown if item not in usual.values() and (offered is None or item in offered)
-        ]  # and may still be placed
+        free = [item for item in shown if item not in usual.values()]
         if free:
             usual[position] = min(free, key=lambda item: (-shown[item], item))
     return usual

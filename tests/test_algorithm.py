@@ -108,9 +108,15 @@ def test_every_number_equals_a_plain_loop(shown: list[Shown], length: int, data:
     counts = count(shown)
     for model, (evidence, logged_weight, by_weight) in models.items():
         bound = data.draw(st.sampled_from(["mle", "hoeffding(delta=0.2)", "bayes(delta=0.3, alpha=2, beta=3)"]))
-        policy = prudent.rank(
-            counts, model, bound, length, None if extra is None else table(offered), min_lists=min_lists
-        )
+        contexts = sorted({context for context, _ in offered})
+        logged = {context: sum(c == context for c, _, _ in shown) for context in contexts}
+        kept = [context for context in contexts if logged[context] >= min_lists]
+        candidates = None if extra is None else table(offered)
+        if not kept:
+            with pytest.raises(LogError, match="there is nothing to rank"):
+                prudent.rank(counts, model, bound, length, candidates, min_lists=min_lists)
+            continue
+        policy = prudent.rank(counts, model, bound, length, candidates, min_lists=min_lists)
         weight = [*logged_weight[:positions], *[0.0] * length][:length]  # nothing is known of lower positions
         scored = scores(policy)
         assert list(scored) == offered
@@ -124,33 +130,33 @@ def test_every_number_equals_a_plain_loop(shown: list[Shown], length: int, data:
                 assert lower == pytest.approx(lower_bound(bound, *expected, lower), abs=1e-9)
             assert average == pytest.approx(mean(bound, *expected), abs=1e-9)
 
-        contexts = sorted({context for context, _ in offered})
-        logged = {context: sum(c == context for c, _, _ in shown) for context in contexts}
-        kept = [context for context in contexts if logged[context] >= min_lists]
         found = lists(policy)
+        everything = {**scores(prudent.rank(counts, model, bound, length)), **scored}  # also what is not offered
         assert sorted(found) == kept
         rows = {row[0]: row[1:] for row in policy.contexts().fetchall()}
         assert list(rows) == kept
-        total = {"value": 0.0, "lower": 0.0, "usual": 0.0}
+        total = {"value": 0.0, "lower": 0.0, "usual_value": 0.0, "usual_lower": 0.0}
         kind = model.partition("(")[0]
         for context in kept:
             assert found[context] == best_list(scored, context, weight if by_weight else [1.0] * length)
-            usual = reference.usual_list(shown, context, length, {item for c, item in offered if c == context})
+            usual = reference.usual_list(shown, context, length)
             values = []
-            for chosen, column in ((found[context], 1), (found[context], 0), (usual, 1)):
+            for chosen, column in ((found[context], 1), (found[context], 0), (usual, 1), (usual, 0)):
                 attraction = [
-                    max(0.0, scored[context, chosen[k]][column]) if k in chosen else 0.0 for k in range(1, length + 1)
+                    max(0.0, everything[context, chosen[k]][column]) if k in chosen else 0.0
+                    for k in range(1, length + 1)
                 ]
                 values.append(reference.VALUE[kind](attraction, weight))
             assert rows[context][0] == logged[context]
-            assert rows[context][1:4] == pytest.approx(values, abs=1e-9)
-            assert rows[context][4] == (found[context] != usual)
+            assert rows[context][1:5] == pytest.approx(values, abs=1e-9)
+            assert rows[context][5] == (found[context] != usual)
             for name, value in zip(total, values, strict=True):
                 total[name] += value * logged[context] / max(1, sum(logged[c] for c in kept))
         summary = policy.provenance["summary"]
         assert {name: summary[name] for name in total} == pytest.approx(total, abs=1e-9)
-        assert (summary["contexts"], summary["left_out"]) == (len(kept), len(contexts) - len(kept))
-        assert summary["differ"] == sum(row[4] for row in rows.values())
+        assert (summary["contexts"], summary["too_few_lists"]) == (len(kept), len(contexts) - len(kept))
+        assert summary["without_candidates"] == len({context for context, _, _ in shown} - set(contexts))
+        assert summary["differ"] == sum(row[5] for row in rows.values())
 
 
 # --- what may be listed -------------------------------------------------------------------------------------------
@@ -174,7 +180,8 @@ def test_candidates_restrict_and_extend() -> None:
     assert policy["shoes"] == ["c", "new", "b"]  # 3 of 3, nothing known, 0 of 9
     assert sorted(scores(policy)) == sorted(offered)
     assert scores(policy)["shoes", "new"][2:] == (0, 0, 0)
-    assert policy.provenance["summary"]["left_out"] == 1
+    assert policy.provenance["summary"]["too_few_lists"] == 1
+    assert policy.provenance["summary"]["without_candidates"] == 2
     assert policy.provenance["candidates"] == "the Table"
 
 
@@ -188,13 +195,22 @@ def test_contexts_that_were_never_logged_are_ranked_when_no_list_is_asked_of_the
 
 def test_min_lists_leaves_contexts_to_the_caller() -> None:
     counts = count(LOG)  # shoes 9 lists, boots 3, socks 1
-    for least, kept in ((0, 3), (1, 3), (2, 2), (3, 2), (4, 1), (9, 1), (10, 0)):
+    for least, kept in ((0, 3), (1, 3), (2, 2), (3, 2), (4, 1), (9, 1)):
         policy = prudent.rank(counts, "cm", "mle", min_lists=least)
         assert len(policy) == policy.provenance["summary"]["contexts"] == kept
-        assert policy.provenance["summary"]["left_out"] == 3 - kept
+        assert policy.provenance["summary"]["too_few_lists"] == 3 - kept
         assert len(scores(policy)) == 6, "the evidence of all of them"
-    assert policy.provenance["summary"]["value"] == 0
-    assert policy.lists().fetchall() == []
+    with pytest.raises(LogError, match="No context has a candidate and 10 logged lists"):
+        prudent.rank(counts, "cm", "mle", min_lists=10)
+
+
+def test_withdrawing_an_item_does_not_change_the_scores_of_those_that_stay() -> None:
+    """Or a short list of candidates, all of them good, would teach the prior that everything new is good."""
+    counts = count(LOG)
+    for bound in ("eb", "eb(pool=context)", "exposure"):
+        everything = scores(prudent.rank(counts, "cm", bound))
+        few = scores(prudent.rank(counts, "cm", bound, candidates=table([("shoes", "a"), ("boots", "a")])))
+        assert few == {pair: everything[pair] for pair in (("boots", "a"), ("shoes", "a"))}
 
 
 def test_policies_from_the_same_counts_leave_each_other_alone() -> None:
@@ -228,17 +244,20 @@ def test_usual_list_is_what_was_mostly_shown() -> None:
     policy = prudent.rank(count(LOG), "cm", "mle")
     rows = {row[0]: row for row in policy.contexts().fetchall()}
     # Shoes showed a b c, which click for sure under mle; the list of a c b is another with the same value.
-    assert rows["shoes"] == ("shoes", 9, 1.0, 1.0, 1.0, True)
+    assert rows["shoes"] == ("shoes", 9, 1.0, 1.0, 1.0, 1.0, True)
     # Boots showed d a: not the new order either.
-    assert rows["boots"] == ("boots", 3, 1.0, 1.0, 1.0, True)
-    assert rows["socks"] == ("socks", 1, 0.0, 0.0, 0.0, False)
+    assert rows["boots"] == ("boots", 3, 1.0, 1.0, 1.0, 1.0, True)
+    assert rows["socks"] == ("socks", 1, 0.0, 0.0, 0.0, 0.0, False)
     assert policy.provenance["summary"] == {
         "contexts": 3,
-        "left_out": 0,
+        "too_few_lists": 0,
+        "without_candidates": 0,
         "differ": 2,
+        "unit": "probability of a click",
         "value": pytest.approx(12 / 13),
         "lower": pytest.approx(12 / 13),
-        "usual": pytest.approx(12 / 13),
+        "usual_value": pytest.approx(12 / 13),
+        "usual_lower": pytest.approx(12 / 13),
     }
 
 
@@ -246,8 +265,16 @@ def test_usual_list_is_what_was_mostly_shown() -> None:
 
 
 def test_refuses_a_list_without_positions() -> None:
-    with pytest.raises(UsageError, match="length is 0; a list has at least 1 position"):
+    with pytest.raises(UsageError, match="length is 0; it must be a whole number, at least 1"):
         prudent.rank(count(LOG), length=0)
+    with pytest.raises(UsageError, match="length is '3'"):
+        prudent.rank(count(LOG), length="3")  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="min_lists is -1"):
+        prudent.rank(count(LOG), min_lists=-1)
+    with pytest.raises(UsageError, match="rank takes counts, not a Log"):
+        prudent.rank(prudent.Log("x.parquet"))  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="count takes a Log, not a str"):
+        prudent.count("x.parquet")  # type: ignore[arg-type]
 
 
 def test_refuses_a_log_without_clicks() -> None:

@@ -433,7 +433,7 @@ BAD_ROWS: dict[str, list[list[Row]]] = {
     "no impression id": [[{"impression": None}]],
     "one impression id in several contexts": [[{}, {"position": 2, "context": "c1", "item": "b"}]],
     "a position twice under one impression id": [[{}, {"item": "b"}]],
-    "positions are not 1, 2, 3, ...": [
+    "positions are not 1, 2, 3 and so on": [
         [{"position": 0}, {"position": 1, "item": "b"}],
         [{"position": 1}, {"position": 3, "item": "b"}],
         *([{"position": position}] for position in (2, -1, 1.5, None, "first", 10**9, 2**63, 10**22, 1e300)),
@@ -492,7 +492,7 @@ def test_few_bad_lists_are_reported_and_many_stop(folder: Path) -> None:
 
     Path("many.jsonl").write_text(jsonl(GOOD + 3 * bad))
     message = refused("many.jsonl")
-    assert message.startswith("3 of 203 lists in many.jsonl are bad (1.5%, more than max_bad=1.0% allows)")
+    assert message.startswith("3 of 203 lists in many.jsonl are bad (1.5%, more than max_bad=0.01 (--max-bad) allows)")
     assert "3 × no context" in message
     assert run("count", "many.jsonl", "-o", "out.parquet", "--max-bad", "0.02").code == 0
     assert run("count", "few.jsonl", "-o", "none.parquet", "--max-bad", "0").code == 3
@@ -775,9 +775,9 @@ def test_length_above_the_candidates(folder: Path) -> None:
 
 def test_everything_is_left_out(folder: Path) -> None:
     ran = run("rank", "good.parquet", "-o", "out.parquet", "--min-lists", 1000)
-    assert ran.code == 0
-    assert "4 contexts have fewer than 1000 lists" in ran.said
-    assert len(prudent.Policy.read("out.parquet")) == 0
+    assert ran.code == 3
+    assert "No context has a candidate and 1,000 logged lists" in ran.said
+    assert not Path("out.parquet").exists()
 
 
 def test_everything_is_rejected(folder: Path) -> None:

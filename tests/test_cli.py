@@ -228,7 +228,7 @@ def test_bad_candidates(folder: Path, content: str, said: str) -> None:
 def test_min_lists(folder: Path) -> None:
     sizes = sorted(int(str(n)) for (n,) in fetch("select count(*) from 'log.parquet' group by context"))
     ran = run("rank", "log.parquet", "-o", "x.parquet", "--min-lists", sizes[3])
-    assert f"3 contexts have fewer than {sizes[3]} lists" in ran.said
+    assert f"Left out for fewer than {sizes[3]} logged lists: 3 contexts." in ran.said
     assert len(prudent.Policy.read("x.parquet")) == 5
 
 
@@ -238,7 +238,7 @@ def test_check(folder: Path) -> None:
         assert ran.code == 0
         assert "lists 3,000" in ran.said
         assert "click-through rate" in ran.said
-        assert "pbm is identified" in ran.said
+        assert "pbm (position-based) is identified" in ran.said
 
 
 def test_too_little_memory(folder: Path) -> None:
@@ -320,7 +320,7 @@ def test_terminal_gets_colour_and_a_spinner(folder: Path) -> None:
     code, said = on_terminal("rank", "log.parquet", "-o", "x.parquet")
     assert code == 0
     assert "Counting ..." in said
-    assert f"{ESCAPE}[1m" in said
+    assert f"{ESCAPE}[2m" in said
 
 
 def test_no_color(folder: Path) -> None:

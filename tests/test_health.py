@@ -1,5 +1,7 @@
 """What is in a log, against plain loops over its lists."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import example, given, settings
 
@@ -37,7 +39,7 @@ def test_every_number_equals_a_plain_loop(lists: list[Shown]) -> None:
     assert health.several_clicks == pytest.approx(sum(sum(clicks) > 1 for _, _, clicks in lists) / len(lists))
     assert health.rare_pairs == pytest.approx(sum(n < FEW for n in shown.values()) / len(shown))
     moving = sum(shown[pair] for pair, cells in table.items() if len(cells) > 1)
-    assert health.moving_pairs == pytest.approx(moving / sum(shown.values()))
+    assert health.moving_impressions == pytest.approx(moving / sum(shown.values()))
     assert health.single_list_contexts == sum(contexts.count(context) == 1 for context in set(contexts))
     assert sorted(map(list, health.position_groups)) == reference.position_groups(lists)
     assert health.pbm_identified == (len(reference.position_groups(lists)) == 1)
@@ -52,8 +54,8 @@ def test_rejected_lists_are_told() -> None:
 def test_verdicts_on_a_log_that_supports_everything() -> None:
     verdicts = prudent.check(count(MOVING)).verdicts()
     assert [verdict.partition(":")[0] for verdict in verdicts] == [
-        "pbm is identified",
-        "dcm can tell reading from stopping",
+        "pbm (position-based) is identified",
+        "dcm (dependent clicks) can tell reading on from stopping",
         "33% of context-item pairs were shown fewer than 10 times",
         "1 context has a single list; --min-lists 2 leaves out such contexts.",
     ]
@@ -64,7 +66,10 @@ def test_verdicts_on_a_log_that_supports_everything() -> None:
 def test_verdicts_on_a_log_where_nothing_moves() -> None:
     verdicts = prudent.check(count([("q", ("a", "b"), (1, 0))] * 30)).verdicts()
     assert len(verdicts) == 2
-    assert "pbm is not identified: no item has 20 impressions at two positions across {1} and {2}" in verdicts[0]
+    assert (
+        "pbm (position-based) is not identified: no item has 20 impressions at two positions across {1} and {2}"
+        in verdicts[0]
+    )
     assert "No list has several clicks" in verdicts[1]
 
 
@@ -72,3 +77,13 @@ def test_verdict_on_a_log_without_clicks() -> None:
     health = prudent.check(count([("q", ("a", "b"), (0, 0))]))
     assert health.verdicts() == ["There is not one click: nothing can be learned from this log."]
     assert health.without_click == 1
+
+
+def test_verdicts_on_a_log_that_is_mostly_rejected() -> None:
+    health = replace(prudent.check(count(MOVING)), rejected={"no context": 900}, lists=100)
+    assert health.verdicts()[0] == (
+        "900 of 1,000 lists were rejected (90.0%): count and rank stop there, unless --max-bad allows it."
+    )
+    assert replace(health, lists=0, clicks=0).verdicts() == [
+        "900 of 900 lists were rejected (100.0%): count and rank stop there, unless --max-bad allows it."
+    ]

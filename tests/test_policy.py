@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -76,7 +77,7 @@ def test_tables_have_the_promised_columns(policy: prudent.Policy) -> None:
     assert tuple(policy.lists().columns) == COLUMNS
     assert COLUMNS == ("context", "rank", "item", "lower", "mean", "positive", "negative", "impressions")
     assert policy.scores().columns == ["context", "item", "lower", "mean", "positive", "negative", "impressions"]
-    assert policy.contexts().columns == ["context", "lists", "value", "lower", "usual", "differ"]
+    assert policy.contexts().columns == ["context", "lists", "value", "lower", "usual_value", "usual_lower", "differ"]
 
 
 def test_lists_are_sorted_by_context_and_rank(policy: prudent.Policy) -> None:
@@ -154,12 +155,15 @@ def test_types_survive_the_file(tmp_path: Path) -> None:
     }
 
 
-def test_a_policy_without_lists_can_be_kept(tmp_path: Path) -> None:
-    prudent.rank(count(LOG), "cm", "mle", min_lists=100).write(tmp_path / "policy.parquet")
-    back = prudent.Policy.read(tmp_path / "policy.parquet")
-    assert (len(back), list(back), "7" in back) == (0, [], False)
+def test_look_up_by_numpy_integers_and_with_a_fallback() -> None:
+    policy = prudent.rank(count([(7, (1, 2), (1, 0)), (8, (2, 1), (0, 1))] * 30), "cm", "mle")
+    assert policy[np.int64(7)] == policy[7] == [1, 2]
+    assert np.int32(8) in policy
+    assert True not in policy
+    assert policy.get(9, [5]) == [5]
+    assert policy.get(7) == [1, 2]
     with pytest.raises(UnknownContextError):
-        back["7"]
+        policy[True]
 
 
 def test_a_read_policy_has_no_scores(policy: prudent.Policy, tmp_path: Path) -> None:

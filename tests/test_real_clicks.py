@@ -135,4 +135,4 @@ def test_examination_equals_a_plain_loop(train: list[Shown], counts: prudent.Cou
 def test_auto_takes_pbm(counts: prudent.Counts) -> None:
     policy = prudent.rank(counts, length=10)
     assert policy.provenance["model"] == "pbm"
-    assert policy.provenance["summary"]["value"] > policy.provenance["summary"]["usual"]
+    assert policy.provenance["summary"]["value"] > policy.provenance["summary"]["usual_value"]

@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 from scipy.stats import binom
 
 from prudent import theory
+from prudent.arrays import FloatArray
 from prudent.click_models import click_models
-from prudent.click_models.base import Evidence, FloatArray
+from prudent.click_models.base import Evidence
 from prudent.errors import UsageError
 
 counts = st.integers(0, 10**6) | st.floats(1e-9, 1e6)

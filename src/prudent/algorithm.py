@@ -3,16 +3,17 @@
 import warnings
 from dataclasses import replace
 from os import PathLike
-from typing import Any
+from typing import Any, NamedTuple
 
 import duckdb
 import numpy as np
 
 from prudent import __version__
+from prudent.arrays import BoolArray, IntArray
 from prudent.bounds import Bound, Scores, bounds
 from prudent.click_models import ClickModel, Evidence, click_models
-from prudent.click_models.base import IntArray, number_items
-from prudent.counts import BoolArray, Counts
+from prudent.click_models.base import number_items
+from prudent.counts import Counts
 from prudent.engines.sources import opened
 from prudent.errors import LogError, PrudentWarning, UsageError
 from prudent.log import Candidates
@@ -37,44 +38,53 @@ def rank(
         longest logged list weigh nothing: nobody has seen what happens there.
     candidates
         A table of ``context`` and ``item`` that says what may be shown, no less and no more; items that were
-        never logged enter unseen. Without it, whatever the log showed.
+        never logged enter unseen. Without it, whatever the log showed. What the log says of the others still
+        counts as evidence: withdrawing an item does not change the scores of those that stay.
     min_lists
         Contexts with fewer logged lists are left out, so that the caller keeps its own ranking there.
     """
     model = click_models.parse(model) if isinstance(model, str) else model
     bound = bounds.parse(bound) if isinstance(bound, str) else bound
-    if length is not None and length < 1:
-        raise UsageError(f"length is {length}; a list has at least 1 position.")
+    if not isinstance(counts, Counts):
+        raise UsageError(f"rank takes counts, not a {type(counts).__name__}: prudent.rank(prudent.count(log)).")
+    for name, number, least in (("length", length, 1), ("min_lists", min_lists, 0)):
+        if number is not None and not (isinstance(number, int) and number >= least):
+            raise UsageError(f"{name} is {number!r}; it must be a whole number, at least {least}.")
     cells = counts.cells
     if not cells.click.any():
         raise LogError(f"Not one of the {counts.tally.lists:,} lists has a click: there is nothing to learn from.")
     length = length or cells.positions
     connection = counts.connection.cursor()
-    row_pair = _offer(connection, counts, candidates)
-    evidence = _reindex(model.evidence(counts), row_pair, _numbered(connection))
+    known = _know(connection, counts, candidates)
+    evidence = _extend(model.evidence(counts), known)
     scores = bound.score(evidence)
 
     logged = _logged_lists(connection, counts)
-    kept = logged >= min_lists
-    new = _only(best_lists(evidence, scores, length), kept)
-    if new.rank.max(initial=0) > cells.positions:
+    has_offer = np.bincount(known.context[known.offered], minlength=len(logged)) > 0
+    kept = has_offer & (logged >= min_lists)
+    if not kept.any():
+        raise LogError(f"No context has a candidate and {min_lists:,} logged lists: there is nothing to rank.")
+    new = _only(best_lists(evidence, scores, length, known.offered), kept)
+    usual = _only(_usual(counts, known, length), kept)
+    if new.rank.max() > cells.positions:
         warnings.warn(
             f"Some lists are longer than any in the log, which ends at position {cells.positions}: nobody has seen "
             "what happens below, and those positions add nothing to the value.",
             PrudentWarning,
             stacklevel=2,
         )
-    usual = _only(_usual(counts, evidence, row_pair, length), kept)
-    value, lower, before = (
-        list_values(evidence, lists, attraction, length, len(kept))
-        for lists, attraction in ((new, scores.mean), (new, scores.lower), (usual, scores.mean))
-    )
+    values = {
+        name: list_values(evidence, lists, attraction, length, len(kept))
+        for name, lists, attraction in (
+            ("value", new, scores.mean),
+            ("lower", new, scores.lower),
+            ("usual_value", usual, scores.mean),
+            ("usual_lower", usual, scores.lower),
+        )
+    }
     differ = _differ(new, usual, length, len(kept))
-    _register(connection, evidence, scores, new)
-    connection.register(
-        "per_context",
-        {"lists": logged, "value": value, "lower": lower, "usual": before, "differ": differ, "kept": kept},
-    )
+    _register(connection, evidence, scores, known.offered, new)
+    connection.register("per_context", {"lists": logged, **values, "differ": differ, "kept": kept})
     share = np.where(kept, logged, 0) / max(1, logged[kept].sum())
     provenance = {
         "prudent": __version__,
@@ -91,11 +101,11 @@ def rank(
         "fitted": {**evidence.fitted, **({"prior": dict(scores.fitted)} if scores.fitted else {})},
         "summary": {
             "contexts": int(kept.sum()),
-            "left_out": int((~kept).sum()),
+            "too_few_lists": int((has_offer & ~kept).sum()),
+            "without_candidates": int((~has_offer & (logged > 0)).sum()),
             "differ": int(differ[kept].sum()),
-            "value": float(np.sum(share * value)),
-            "lower": float(np.sum(share * lower)),
-            "usual": float(np.sum(share * before)),
+            "unit": evidence.model.unit,
+            **{name: float(np.sum(share * of)) for name, of in values.items()},
         },
     }
     return Policy(connection, provenance, _QUERIES, counts)
@@ -104,18 +114,27 @@ def rank(
 _EVIDENCE = "lower, mean, positive, negative, impressions"
 _QUERIES = {
     "lists": "from lists",
-    "scores": f"select context, item, {_EVIDENCE} from offered positional join scored",
-    "contexts": "select context, lists, value, lower, usual, differ from offered_contexts positional join per_context "
-    "where kept",
+    "scores": f"select context, item, {_EVIDENCE} from known positional join scored where offered",
+    "contexts": "select context, lists, value, lower, usual_value, usual_lower, differ "
+    "from known_contexts positional join per_context where kept",
 }
 
 
-def _offer(connection: duckdb.DuckDBPyConnection, counts: Counts, candidates: Any | None) -> IntArray:
-    """Make the table `offered`, sorted by context and item, and say which pair each row is; −1 was never logged."""
+class _Known(NamedTuple):
+    """What is in the log or among the candidates, sorted by context and item: one entry per row of `known`."""
+
+    pair: IntArray  # its number in the counts; −1 was never logged
+    context: IntArray  # number of the context
+    offered: BoolArray  # whether it may be shown
+
+
+def _know(connection: duckdb.DuckDBPyConnection, counts: Counts, candidates: Any | None) -> _Known:
+    """Make the views `known` and `known_contexts` of all names there are."""
     if candidates is None:
-        connection.execute("create temp view offered as select rowid as row, context, item from pairs")
-        connection.execute("create temp view offered_contexts as select context from contexts")
-        return np.arange(counts.cells.pairs)
+        connection.execute("create temp view known as select rowid as row, context, item from pairs")
+        connection.execute("create temp view known_contexts as select context from contexts")
+        everything = np.arange(counts.cells.pairs)
+        return _Known(everything, counts.cells.context, np.ones(len(everything), bool))
     with opened(connection, Candidates(candidates)) as source:
         names = []
         for column in ("context", "item"):
@@ -126,55 +145,57 @@ def _offer(connection: duckdb.DuckDBPyConnection, counts: Counts, candidates: An
             names.append(f"cast({column} as {kind}) as {column}")  # CSV is all text; everything else agrees
         connection.execute(
             f"create temp table candidates as select distinct {', '.join(names)} from source "
-            "where context is not null and item is not null order by context, item"
+            "where context is not null and item is not null"
         )
-    connection.execute("create temp view offered as select rowid as row, context, item from candidates")
-    if not connection.execute("select count(*) from offered").fetchall()[0][0]:
-        raise LogError(f"{Candidates(candidates).name} offers no candidate: it has no row with a context and an item.")
+    # What was logged and is not offered stays: it is evidence about the others, and about what used to be shown.
     connection.execute(
-        "create temp table offered_contexts as select context from offered group by context order by context"
+        "create temp table either as "
+        "select context, item, coalesce(pair, -1) as pair, coalesce(offered, false) as offered "
+        "from (select rowid as pair, context, item from pairs) "
+        "full outer join (select true as offered, context, item from candidates) using (context, item) "
+        "order by context, item"
     )
-    found = connection.execute(
-        "select coalesce(pairs.rowid, -1) as pair from offered left join pairs using (context, item) order by row"
-    )
-    return np.asarray(found.fetchnumpy()["pair"], np.int64)
+    connection.execute("create temp view known as select rowid as row, context, item from either")
+    connection.execute("create temp table known_contexts as select distinct context from either order by context")
+    found = connection.execute("select pair, offered from either order by rowid").fetchnumpy()
+    if not found["offered"].any():
+        raise LogError(f"{Candidates(candidates).name} offers no candidate: it has no row with a context and an item.")
+    return _Known(found["pair"], _numbered(connection), found["offered"])
 
 
 def _numbered(connection: duckdb.DuckDBPyConnection) -> IntArray:
-    """The number of the context of each row of the offer."""
-    size = connection.execute("select count(*) as n from offered group by context order by context").fetchnumpy()["n"]
+    """The number of the context of each row of `known`."""
+    size = connection.execute("select count(*) as n from known group by context order by context").fetchnumpy()["n"]
     return np.repeat(np.arange(len(size)), size)
 
 
-def _reindex(evidence: Evidence, row_pair: IntArray, context: IntArray) -> Evidence:
-    """The evidence of what is offered; what was never logged has none."""
-    seen = row_pair >= 0
+def _extend(evidence: Evidence, known: _Known) -> Evidence:
+    """The evidence of all that is known; what was never logged has none."""
+    seen = known.pair >= 0
     return replace(
         evidence,
-        context=context,
-        item=number_items(context),
-        positive=np.where(seen, evidence.positive[row_pair], 0.0),
-        negative=np.where(seen, evidence.negative[row_pair], 0.0),
-        impressions=np.where(seen, evidence.impressions[row_pair], 0),
+        context=known.context,
+        item=number_items(known.context),
+        positive=np.where(seen, evidence.positive[known.pair], 0.0),
+        negative=np.where(seen, evidence.negative[known.pair], 0.0),
+        impressions=np.where(seen, evidence.impressions[known.pair], 0),
     )
 
 
 def _logged_lists(connection: duckdb.DuckDBPyConnection, counts: Counts) -> IntArray:
-    """Logged lists of each offered context."""
+    """Logged lists of each known context."""
     found = connection.execute(
-        "select coalesce(contexts.rowid, -1) as number from offered_contexts left join contexts using (context) "
-        "order by offered_contexts.context"
+        "select coalesce(contexts.rowid, -1) as number from known_contexts left join contexts using (context) "
+        "order by known_contexts.context"
     ).fetchnumpy()["number"]
     return np.where(found >= 0, counts.cells.lists_per_context()[found], 0)
 
 
-def _usual(counts: Counts, evidence: Evidence, row_pair: IntArray, length: int) -> Lists:
-    """What was mostly shown, of what is offered, in the numbers of the offer."""
-    row_of = np.full(counts.cells.pairs, -1)
-    row_of[row_pair[row_pair >= 0]] = np.flatnonzero(row_pair >= 0)
-    usual = usual_lists(counts.cells, length, offered=row_of >= 0)
-    row = row_of[usual.row]
-    return Lists(row, evidence.context[row], usual.rank)
+def _usual(counts: Counts, known: _Known, length: int) -> Lists:
+    """What was mostly shown, in the numbers of what is known."""
+    usual = usual_lists(counts.cells, length)
+    row = np.flatnonzero(known.pair >= 0)[usual.row]  # both are sorted by name
+    return Lists(row, known.context[row], usual.rank)
 
 
 def _only(lists: Lists, kept: BoolArray) -> Lists:
@@ -191,8 +212,10 @@ def _differ(new: Lists, usual: Lists, length: int, contexts: int) -> BoolArray:
     return np.asarray(np.any(tables[0] != tables[1], axis=1))
 
 
-def _register(connection: duckdb.DuckDBPyConnection, evidence: Evidence, scores: Scores, lists: Lists) -> None:
-    """Make the tables `scored`, one row per offer, and `lists`."""
+def _register(
+    connection: duckdb.DuckDBPyConnection, evidence: Evidence, scores: Scores, offered: BoolArray, lists: Lists
+) -> None:
+    """Make the tables `scored`, one row per row of `known`, and `lists`."""
     columns = {
         "lower": scores.lower,
         "mean": scores.mean,
@@ -200,10 +223,10 @@ def _register(connection: duckdb.DuckDBPyConnection, evidence: Evidence, scores:
         "negative": evidence.negative,
         "impressions": evidence.impressions,
     }
-    connection.register("scored", columns)
+    connection.register("scored", {**columns, "offered": offered})
     chosen = {name: column[lists.row] for name, column in columns.items()}
     connection.register("chosen", {"row": lists.row, "rank": lists.rank.astype(np.int32), **chosen})
     connection.execute(
         f"create temp table lists as select context, rank, item, {_EVIDENCE} "
-        "from chosen join offered using (row) order by context, rank"
+        "from chosen join known using (row) order by context, rank"
     )

@@ -121,10 +121,12 @@ def rank_command(
     output: Output,
     scores: Annotated[Path | None, typer.Option(help="Also write every candidate's scores.")] = None,
     length: Annotated[
-        int | None, typer.Option(min=1, help="Items per list. [dim]Default: as in the log.[/dim]")
+        int | None, typer.Option(min=1, help="Items per list. [dim]Default: as the longest logged list.[/dim]")
     ] = None,
-    model: Annotated[str, typer.Option(help="auto, cm, dcm, pbm, ..., e.g. 'dcm(tail=truncate)'.")] = "auto",
-    bound: Annotated[str, typer.Option(help="exposure, eb, bayes, hoeffding, mle.")] = "exposure(delta=0.5)",
+    model: Annotated[str, typer.Option(help="auto, or cascade cm, dependent clicks dcm, position-based pbm.")] = "auto",
+    bound: Annotated[
+        str, typer.Option(help="exposure, eb, bayes, hoeffding or mle, e.g. 'eb(delta=0.2)'.")
+    ] = "exposure(delta=0.5)",
     candidates: Annotated[str | None, typer.Option(help="File of context, item: what may be shown.")] = None,
     min_lists: Annotated[int, typer.Option(min=0, help="Leave out contexts with fewer logged lists.")] = 1,
     max_bad: MaxBad = 0.01,
@@ -137,9 +139,9 @@ def rank_command(
 
     model_, bound_ = click_models.parse(model), bounds.parse(bound)  # a typo should not wait for the counting
     files = find_files(inputs) + ([Path(candidates)] if candidates is not None else [])
-    _check_output(output, files)
+    _check_parquet(output, files)
     if scores is not None:
-        _check_output(scores, [*files, output])
+        _check_parquet(scores, [*files, output])
     counts = _counts(inputs, reading, max_bad)
     with busy("Ranking"):
         policy = rank(counts, model_, bound_, length, candidates, min_lists)
@@ -163,7 +165,7 @@ def count_command(
     from prudent.counts import describe_rejected
     from prudent.log import find_files
 
-    _check_output(output, find_files(inputs))
+    _check_parquet(output, find_files(inputs))
     counts = _counts(inputs, reading, max_bad, to=output)
     if as_json:
         print_json(counts.manifest)
@@ -217,7 +219,7 @@ def simulate_command(
 
     _check_output(output, [])
     if truth is not None:
-        _check_output(truth, [output])
+        _check_parquet(truth, [output])
     world = make_world(
         model,
         contexts=contexts,
@@ -311,3 +313,13 @@ def _check_output(output: Path, others: Sequence[Path]) -> None:
     taken = [other.resolve() for other in others]
     if output.resolve() in taken:
         raise UsageError(f"{output} is named twice. Choose another output: nothing is overwritten by its own result.")
+
+
+_OTHER_FORMATS = (".csv", ".tsv", ".txt", ".json", ".jsonl", ".ndjson", ".gz", ".zip", ".xlsx", ".html")
+
+
+def _check_parquet(output: Path, others: Sequence[Path]) -> None:
+    """The same for what is always Parquet, whatever its name says."""
+    _check_output(output, others)
+    if output.suffix.lower() in _OTHER_FORMATS:
+        raise UsageError(f"{output} would hold Parquet. Name it {output.stem}.parquet.")

@@ -14,21 +14,21 @@ from pathlib import Path
 
 import duckdb
 import numpy as np
-from numpy.typing import NDArray
 
 from prudent import __version__
+from prudent.arrays import BoolArray, IntArray
 from prudent.engines import Engine, Tally
 from prudent.engines.duckdb import COUNTS_VERSION, DuckDB, count_lists, counts_format
 from prudent.engines.quoting import file_text, text
-from prudent.errors import CountsError, LogError
+from prudent.errors import CountsError, LogError, UsageError
 from prudent.files import manifest_path, replacing, write_manifest
 from prudent.log import Log, find_files, first_bytes
 
+MAX_BAD = 0.01
+"""Share of rejected lists from which on something is wrong with the log rather than with its lists."""
+
 COLUMNS = ("context", "item", "position", "prev", "click", "more", "n")
 QUERY = package_files("prudent").joinpath("counts.sql").read_text(encoding="utf-8")
-
-IntArray = NDArray[np.int64]
-BoolArray = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -142,6 +142,9 @@ class Counts:
 
     __hash__ = None  # type: ignore[assignment]
 
+    def __repr__(self) -> str:
+        return f"Counts of {self.tally.lists:,} lists from {', '.join(self.origin)}"
+
     @property
     def sql(self) -> str:
         """A query for the summed histogram, which any DuckDB connection can run."""
@@ -195,13 +198,15 @@ class Counts:
 
 
 def count(
-    log: Log, engine: Engine | None = None, to: str | PathLike[str] | None = None, max_bad: float = 0.01
+    log: Log, engine: Engine | None = None, to: str | PathLike[str] | None = None, max_bad: float = MAX_BAD
 ) -> Counts:
     """Count a log: one pass, in the engine, after which models, bounds and δ are free to vary.
 
     ``to`` is the Parquet file to write; without it the counts live in a temporary file that goes when they
     go. More than ``max_bad`` of rejected lists is an error, so that a wrong column does not go unnoticed.
     """
+    if not isinstance(log, Log):
+        raise UsageError(f"count takes a Log, not a {type(log).__name__}: prudent.count(prudent.Log(...)).")
     engine = engine or DuckDB()
     folder = None
     if to is None:
@@ -214,7 +219,7 @@ def count(
         if tally.share_bad > max_bad:
             raise LogError(
                 f"{tally.bad} of {tally.lists + tally.bad} lists in {log.name} are bad ({tally.share_bad:.1%}, "
-                f"more than max_bad={max_bad:.1%} allows): {'; '.join(describe_rejected(tally))}."
+                f"more than max_bad={max_bad:g} (--max-bad) allows): {'; '.join(describe_rejected(tally))}."
             )
     reader = engine if isinstance(engine, DuckDB) else DuckDB()
     counts = Counts((Path(to),), tally, reader, (log.name,), folder)
@@ -234,7 +239,7 @@ class _Folder:
 def describe_rejected(tally: Tally) -> list[str]:
     """The reasons and how often each was met, the most frequent first."""
     ordered = sorted(tally.rejected.items(), key=lambda entry: -entry[1])
-    return [f"{n} × {reason}" for reason, n in ordered]
+    return [f"{n:,} × {reason}" for reason, n in ordered]
 
 
 def is_counts(path: str | PathLike[str]) -> bool:

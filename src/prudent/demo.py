@@ -9,19 +9,21 @@ worse and explores more (``quality=1, exploration=1``) click-through rate reache
 production 66 to 68 %. Prudent was ahead of both in all 18 runs, and of click-through rate by 5 to 17 points.
 """
 
+import sys
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 from shlex import quote
+from shutil import which
 
 import numpy as np
 from rich.console import Console
 from rich.text import Text
 
 from prudent.algorithm import rank
-from prudent.click_models.base import IntArray
+from prudent.arrays import IntArray
 from prudent.counts import count
 from prudent.errors import WriteError
 from prudent.log import Log
@@ -245,8 +247,10 @@ def _next_steps(files: Mapping[str, Path]) -> Iterator[Text]:
     for name, path in files.items():
         yield Text(f"  {path!s:{width}}  {contents[name]}")
     yield Text()
+    # Where it is not on the path, as in a virtual environment that is not active, say it as it was said.
+    prudent = "prudent" if which("prudent") else quote(sys.argv[0])
     yield Text("Type next:")
-    yield Text(f"  prudent check {quote(str(files['clicks']))}")
-    yield Text(f"  prudent rank {quote(str(files['counts']))} -o top5.parquet --length 5")
-    yield Text("  prudent demo another-shop --seed 1")
-    yield Text("  prudent check YOUR_LOG --context query --items shown --clicks clicked")
+    yield Text(f"  {prudent} check {quote(str(files['clicks']))}")
+    yield Text(f"  {prudent} rank {quote(str(files['counts']))} -o top5.parquet --length 5")
+    yield Text(f"  {prudent} demo another-shop --seed 1")
+    yield Text(f"  {prudent} check YOUR_LOG --context query --items shown --clicks clicked")

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from prudent.click_models.position_based import LINK, per_position, separate_positions
-from prudent.counts import Counts
+from prudent.click_models.position_based import LINK, name_groups, per_position, separate_positions
+from prudent.counts import MAX_BAD, Counts
 
 FEW = 10
 """Impressions below which a click-through rate is hardly more than an accident."""
@@ -27,7 +27,7 @@ class Health:
     without_click: float  # share of the lists
     several_clicks: float
     rare_pairs: float  # share of the pairs with fewer than 10 impressions
-    moving_pairs: float  # share of the impressions on items that were shown at several positions of their context
+    moving_impressions: float  # share of the impressions on items that were shown at several positions of their context
     single_list_contexts: int
     position_groups: tuple[tuple[int, ...], ...]  # pbm is identified when there is one
 
@@ -39,18 +39,27 @@ class Health:
     def verdicts(self) -> list[str]:
         """What the log can support, in sentences."""
         said = []
+        bad = sum(self.rejected.values())
+        if bad:
+            share = bad / (bad + self.lists)
+            stop = ": count and rank stop there, unless --max-bad allows it" if share > MAX_BAD else ""
+            said.append(f"{bad:,} of {bad + self.lists:,} lists were rejected ({share:.1%}){stop}.")
+        if not self.lists:
+            return said
         if not self.clicks:
-            return ["There is not one click: nothing can be learned from this log."]
+            return [*said, "There is not one click: nothing can be learned from this log."]
         if self.pbm_identified:
-            said.append(f"pbm is identified: {self.moving_pairs:.0%} of impressions are of items that change position.")
+            moving = f"{self.moving_impressions:.0%} of impressions are of items that change position"
+            said.append(f"pbm (position-based) is identified: {moving}.")
         else:
-            groups = " and ".join("{" + ", ".join(map(str, group)) + "}" for group in self.position_groups)
             said.append(
-                f"pbm is not identified: no item has {LINK} impressions at two positions across {groups}. "
+                "pbm (position-based) is not identified: no item has "
+                f"{LINK} impressions at two positions across {name_groups(self.position_groups)}. "
                 "model=auto will use dcm; swap a few neighbours in production now and then to learn more."
             )
         if self.several_clicks > 0:
-            said.append(f"dcm can tell reading from stopping: {self.several_clicks:.1%} of lists have several clicks.")
+            several = f"{self.several_clicks:.1%} of lists have several clicks"
+            said.append(f"dcm (dependent clicks) can tell reading on from stopping: {several}.")
         else:
             said.append("No list has several clicks: dcm has nothing to learn continuation from, and cm loses nothing.")
         if self.rare_pairs > 0:
@@ -90,7 +99,7 @@ def check(counts: Counts) -> Health:
         without_click=float(cells.n[no_click].sum() / lists),
         several_clicks=float(cells.n[later_last].sum() / lists),
         rare_pairs=float(np.mean(impressions < FEW)) if cells.pairs else 0.0,
-        moving_pairs=float(impressions[moving].sum() / max(1, impressions.sum())),
+        moving_impressions=float(impressions[moving].sum() / max(1, impressions.sum())),
         single_list_contexts=int(np.sum(cells.lists_per_context() == 1)),
         position_groups=tuple(map(tuple, separate_positions(pair, position, at_position, cells.positions))),
     )

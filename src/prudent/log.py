@@ -25,7 +25,7 @@ REASONS = (
     "no impression id",
     "one impression id in several contexts",
     "a position twice under one impression id",
-    "positions are not 1, 2, 3, ...",
+    "positions are not 1, 2, 3 and so on",
     "a name with a NUL byte",
     "a name of another type than the others",
 )
@@ -81,15 +81,17 @@ class Table:
             if name not in columns:
                 raise LogError(
                     f"{where} has no column {name!r} for the {meaning}.{did_you_mean(name, columns)} "
-                    f"It has: {', '.join(columns) or 'no columns at all'}. Say which one it is: "
-                    f"{meaning}=... ({_option(meaning)}).{self._hint(columns)}"
+                    f"It has: {', '.join(columns) or 'no columns at all'}. {self._remedy(meaning)}{self._hint(columns)}"
                 )
 
     def _hint(self, columns: list[str]) -> str:
         return ""
 
+    def _remedy(self, meaning: str) -> str:
+        return f"Say which one it is: {meaning}=... ({_option(meaning)})."
 
-@dataclass(frozen=True, eq=False)
+
+@dataclass(frozen=True, eq=False, repr=False)
 class Log(Table):
     """A click log, opened without reading a row.
 
@@ -129,6 +131,10 @@ class Log(Table):
         """What each column means -> its name in the source."""
         return {meaning: getattr(self, meaning) for meaning in _COLUMNS[self.layout]}
 
+    def __repr__(self) -> str:
+        columns = ", ".join(f"{meaning}={name!r}" for meaning, name in self.columns.items())
+        return f"Log({self.name}, layout={self.layout!r}, {columns})"
+
     def _hint(self, columns: list[str]) -> str:
         other: Layout = "rows" if self.layout == "lists" else "lists"
         fits = set(_COLUMNS[other]) <= set(columns)
@@ -140,6 +146,9 @@ class Candidates(Table):
     """What may be shown: one row per ``context`` and ``item``; items that the log never showed enter unseen."""
 
     source: Any
+
+    def _remedy(self, meaning: str) -> str:
+        return f"Candidates have the columns context and item: rename the one that is the {meaning}."
 
     @property
     def columns(self) -> dict[str, str]:

@@ -6,8 +6,9 @@ import weakref
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from operator import index
 from os import PathLike
-from typing import Any
+from typing import Any, SupportsIndex
 
 import duckdb
 
@@ -26,8 +27,9 @@ Name = str | int
 class Policy:
     """One ranked list per context, each position with its evidence.
 
-    ``policy["running shoes"]`` is a list of item names. The tables are DuckDB relations: ``.df()`` makes a pandas
-    frame of them, ``.pl()`` a Polars one, ``.fetchall()`` tuples.
+    ``policy["running shoes"]`` is a list of item names, and ``policy.get("running shoes", mine)`` one to fall back to.
+    The tables are DuckDB relations: ``.df()`` makes a pandas frame of them, ``.pl()`` a Polars one, ``.fetchall()``
+    tuples. A policy that was read from a file has its lists, and neither scores nor contexts.
     """
 
     connection: duckdb.DuckDBPyConnection = field(repr=False)
@@ -84,8 +86,8 @@ class Policy:
     def contexts(self) -> duckdb.DuckDBPyRelation:
         """One row per context.
 
-        ``lists`` that were logged; ``value`` of the new list as estimated and its ``lower`` bound; ``usual``, the
-        estimated value of the list that was mostly shown; and whether the two lists ``differ``.
+        ``lists`` that were logged; ``value`` of the new list as estimated and its ``lower`` bound; the same of the list
+        that was mostly shown, ``usual_value`` and ``usual_lower``; and whether the two lists ``differ``.
         """
         return self.connection.sql(self._query("contexts"))
 
@@ -94,22 +96,31 @@ class Policy:
             raise PolicyError(f"A policy that was read from a file has no {table}: rank again to get them.")
         return self._tables[table]
 
-    def __getitem__(self, context: Name) -> list[Name]:
+    def __getitem__(self, context: str | SupportsIndex) -> list[Name]:
         found = self._find(context)
         if not found:
             raise UnknownContextError(self._unknown(context))
         return found
 
-    def __contains__(self, context: object) -> bool:
-        return isinstance(context, str | int) and bool(self._find(context))
+    def get(self, context: str | SupportsIndex, default: Any = None) -> Any:
+        """The list of a context, or `default`, such as the list of your own ranking."""
+        return self._find(context) or default
 
-    def _find(self, context: Name) -> list[Name]:
-        if isinstance(context, str) != self._named_by_text:
+    def __contains__(self, context: object) -> bool:
+        return bool(self._find(context))
+
+    def _find(self, context: object) -> list[Name]:
+        if not isinstance(context, str):
+            try:  # NumPy's integers are as good as Python's; True is no name
+                context = index(context) if not isinstance(context, bool) else None  # type: ignore[arg-type]
+            except TypeError:
+                return []
+        if context is None or isinstance(context, str) != self._named_by_text:
             return []  # 7 is not '7'
         query = f"select item from ({self._query('lists')}) where context = ? order by rank"
         return [item for (item,) in self.connection.execute(query, [context]).fetchall()]
 
-    def _unknown(self, context: Name) -> str:
+    def _unknown(self, context: str | SupportsIndex) -> str:
         if isinstance(context, str) != self._named_by_text:
             kind = "text" if self._named_by_text else "integers"
             return f"No list for {context!r}: contexts are {kind} in this policy, and 7 is not '7'."
@@ -136,7 +147,9 @@ class Policy:
 
     def _title(self) -> str:
         made_by = ", ".join(str(self.provenance[key]) for key in ("model", "bound") if key in self.provenance)
-        return f"Policy for {len(self):,} contexts" + (f" by {made_by}" if made_by else "")
+        return f"Policy for {len(self):,} context{'' if len(self) == 1 else 's'}" + (
+            f" by {made_by}" if made_by else ""
+        )
 
     def __repr__(self) -> str:
         lists: dict[Name, list[str]] = {}

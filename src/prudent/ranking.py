@@ -4,9 +4,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from prudent.arrays import BoolArray, FloatArray, IntArray
 from prudent.bounds.base import Scores
-from prudent.click_models.base import Evidence, FloatArray, IntArray
-from prudent.counts import BoolArray, Cells
+from prudent.click_models.base import Evidence
+from prudent.counts import Cells
 
 
 class Lists(NamedTuple):
@@ -24,16 +25,18 @@ def position_weights(evidence: Evidence, length: int) -> FloatArray:
     return weight
 
 
-def best_lists(evidence: Evidence, scores: Scores, length: int) -> Lists:
-    """For each context the list with the highest value of lower bounds (Algorithm 1).
+def best_lists(evidence: Evidence, scores: Scores, length: int, offered: BoolArray | None = None) -> Lists:
+    """For each context the list with the highest value of lower bounds (Algorithm 1), of `offered` pairs or of all.
 
     All three values grow with every item's score and, by the rearrangement inequality, are largest when the
     k-th best item stands at the k-th heaviest position. Ties go to the higher mean, then more impressions, then the
     smaller name, so that a run repeats itself to the byte.
     """
-    if len(evidence.context) == 0:
+    offered = np.ones(len(evidence.context), bool) if offered is None else offered
+    if not offered.any():
         return Lists(*(np.zeros(0, np.int64) for _ in Lists._fields))
-    row = np.flatnonzero(_may_be_listed(evidence.context, scores.lower, length))
+    within_reach = _may_be_listed(evidence.context, np.where(offered, scores.lower, -np.inf), length)
+    row = np.flatnonzero(within_reach & offered)
     keys = evidence.item, -evidence.impressions, -scores.mean, -scores.lower, evidence.context
     row = row[np.lexsort([key[row] for key in keys])]
     context = evidence.context[row]
@@ -74,12 +77,12 @@ def _heaviest_first(weight: FloatArray) -> IntArray:
     return table
 
 
-def usual_lists(cells: Cells, length: int, offered: BoolArray) -> Lists:
+def usual_lists(cells: Cells, length: int) -> Lists:
     """The list that each context mostly saw: position by position, the item most often shown there and not higher up.
 
-    Counts have no memory of whole lists; this one is made of their margins, and only of `offered` pairs.
+    Counts have no memory of whole lists; this one is made of their margins.
     """
-    taken = ~offered
+    taken = np.zeros(cells.pairs, bool)
     rows, ranks = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
     for position in range(1, min(length, cells.positions) + 1):
         at = np.flatnonzero((cells.position == position) & ~taken[cells.pair])

@@ -24,8 +24,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prudent import __version__
+from prudent.arrays import FloatArray, IntArray
 from prudent.click_models import ClickModel, click_models
-from prudent.click_models.base import FloatArray, IntArray
 from prudent.engines.duckdb import DuckDB
 from prudent.errors import UsageError
 from prudent.files import replacing, write_manifest

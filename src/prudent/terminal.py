@@ -76,6 +76,8 @@ def _table(*columns: str, title: str | None = None) -> Table:
 
 def show_health(health: "Health") -> None:
     """What `prudent check` says."""
+    from prudent.health import FEW
+
     table = _table("in the log", "")
     for name, value in (
         ("lists", f"{health.lists:,}"),
@@ -86,8 +88,8 @@ def show_health(health: "Health") -> None:
         ("clicks", f"{health.clicks:,}"),
         ("lists without a click", f"{health.without_click:.1%}"),
         ("lists with several clicks", f"{health.several_clicks:.1%}"),
-        ("pairs shown fewer than 10 times", f"{health.rare_pairs:.1%}"),
-        ("impressions of items that change position", f"{health.moving_pairs:.1%}"),
+        (f"pairs shown fewer than {FEW} times", f"{health.rare_pairs:.1%}"),
+        ("impressions of items that change position", f"{health.moving_impressions:.1%}"),
     ):
         table.add_row(name, value)
     out.print(table)
@@ -120,21 +122,21 @@ def show_policy(policy: "Policy", output: Path, scores: Path | None) -> None:
 
     said = policy.provenance
     summary = said["summary"]
-    out.print(f"{summary['contexts']:,} lists by {said['model']} and {said['bound']}", markup=False, style="bold")
-    table = _table("", "")
-    for name, value in (
-        ("logged lists", f"{said['counts']['lists']:,}"),
-        ("differ from the list mostly shown", f"{summary['differ']:,} of {summary['contexts']:,}"),
-        ("value of a list, estimated", f"{summary['value']:.4f}"),
-        ("value of a list, lower bound", f"{summary['lower']:.4f}"),
-        ("value of the list mostly shown, estimated", f"{summary['usual']:.4f}"),
-    ):
-        table.add_row(name, value)
-    out.print(table)
-    if summary["left_out"]:
-        out.print(f"{summary['left_out']:,} contexts have fewer than {said['min_lists']} lists and were left out.")
+    say(
+        f"{summary['contexts']:,} lists by {said['model']} and {said['bound']}, from {said['counts']['lists']:,} logged"
+    )
     for reason in describe_rejected(Tally(0, said["counts"]["rejected"])):
         say(f"Rejected {reason}.")
+    if summary["too_few_lists"]:
+        say(f"Left out for fewer than {said['min_lists']:,} logged lists: {summary['too_few_lists']:,} contexts.")
+    if summary["without_candidates"]:
+        say(f"Left out because nothing may be shown there: {summary['without_candidates']:,} contexts.")
+    say(f"{summary['differ']:,} of {summary['contexts']:,} differ from the list that was mostly shown.\n")
+    table = _table(f"value of a list ({summary['unit']})", "estimated", "lower bound")
+    table.add_row("new", f"{summary['value']:.4f}", f"{summary['lower']:.4f}")
+    table.add_row("mostly shown", f"{summary['usual_value']:.4f}", f"{summary['usual_lower']:.4f}")
+    out.print(table)
+    out.print()
     _show_fitted(said["fitted"])
     _show_changes(policy)
     say(f"\nThe lists are in {plain(str(output))}.")
@@ -146,7 +148,7 @@ def _show_fitted(fitted: dict[str, Any]) -> None:
     for parameter in ("examination", "continuation"):
         if parameter in fitted:
             values = " ".join(f"{value:.2f}" for value in fitted[parameter][:20])
-            out.print(f"{parameter} by position: {values}")
+            out.print(f"{parameter} by position: {values}{' ...' if len(fitted[parameter]) > 20 else ''}")
     prior = fitted.get("prior", {})
     if "slopes" in prior:
         from prudent.bounds.exposure import ExposurePrior
@@ -157,34 +159,35 @@ def _show_fitted(fitted: dict[str, Any]) -> None:
         if curve.shrinkage > 0:
             told = ", ".join(f"{mean:.3f} at {times:g}×" for mean, times in zip(means, shown, strict=True))
             out.print(
-                f"attraction expected from exposure alone (relative to the context's average): {told}; worth "
-                f"{curve.strength:.1f} examinations; evidence for the curve {curve.wald:.0f}, kept at "
-                f"{curve.shrinkage:.0%}"
+                f"attraction expected of an item by how often it was shown, against its context's average: {told}; "
+                f"this weighs as much as {curve.strength:.1f} looks at the item (Wald statistic {curve.wald:.0f}: "
+                f"{curve.shrinkage:.0%} of the slope is kept)"
             )
         else:
             out.print(
-                f"exposure says nothing about attraction here; prior mean {means[1]:.3f}, worth {curve.strength:.1f} "
-                "examinations"
+                f"how often an item was shown says nothing about its attraction here: {means[1]:.3f} is expected, "
+                f"and weighs as much as {curve.strength:.1f} looks at the item"
             )
     elif "alpha" in prior:
         out.print(f"fitted prior: Beta({prior['alpha']:g}, {prior['beta']:g})")
 
 
 def _show_changes(policy: "Policy") -> None:
-    changes = policy.contexts().filter("differ").order("abs(value - usual) * lists desc, context").limit(5).fetchall()
+    changes = (
+        policy.contexts()
+        .filter("differ")
+        .order("abs(value - usual_value) * lists desc, context")
+        .limit(5)
+        .select("context, lists, usual_value, value, lower")
+        .fetchall()
+    )
     if not changes:
         return
-    table = _table("largest changes", "lists", "value mostly shown", "new value", "lower bound", "new first item")
-    for context, lists, value, lower, usual, _ in changes:
-        first = policy[context][0]
-        table.add_row(
-            Text(plain(str(context))),
-            f"{lists:,}",
-            f"{usual:.3f}",
-            f"{value:.3f}",
-            f"{lower:.3f}",
-            Text(plain(str(first))),
-        )
+    table = _table("largest changes", "lists", "before", "after", "lower bound", "new first item")
+    for context, lists, before, after, lower in changes:
+        first = plain(str(policy[context][0]))
+        values = (f"{value:.3f}" for value in (before, after, lower))
+        table.add_row(Text(plain(str(context))), f"{lists:,}", *values, Text(first))
     out.print()
     out.print(table)
 

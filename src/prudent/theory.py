@@ -12,8 +12,9 @@ and says nothing about Bayesian bounds, which hold on average over their prior.
 import numpy as np
 from numpy.typing import ArrayLike
 
+from prudent.arrays import FloatArray
 from prudent.bounds.base import check_delta
-from prudent.click_models.base import Evidence, FloatArray
+from prudent.click_models.base import Evidence
 from prudent.errors import UsageError
 
 

@@ -16,9 +16,9 @@ import numpy as np
 import pytest
 
 import prudent
+from prudent.arrays import FloatArray
 from prudent.bounds import Bayes
 from prudent.click_models import click_models
-from prudent.click_models.base import FloatArray
 from prudent.simulate import World, make_world, write_log
 
 SEED = 0

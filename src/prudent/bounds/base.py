@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 from math import isfinite
 from typing import Any, Protocol
 
-from prudent.click_models.base import Evidence, FloatArray
+from prudent.arrays import FloatArray
+from prudent.click_models.base import Evidence
 from prudent.errors import UsageError
 from prudent.registry import Registry
 

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 from scipy.special import betainccinv, betaincinv, expit
 
+from prudent.arrays import FloatArray
 from prudent.bounds.base import Bound, Scores, bounds, check_delta, check_positive
-from prudent.click_models.base import Evidence, FloatArray
+from prudent.click_models.base import Evidence
 
 
 @bounds.register("bayes")

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import gammaln
 
+from prudent.arrays import FloatArray, IntArray
 from prudent.bounds.base import Bound, Scores, bounds, check_delta, check_positive
 from prudent.bounds.bayes import posterior_scores
-from prudent.click_models.base import Evidence, FloatArray, IntArray
+from prudent.click_models.base import Evidence
 from prudent.errors import UsageError, did_you_mean
 
 _POOLS = ("all", "context")

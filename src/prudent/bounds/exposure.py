@@ -7,9 +7,10 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import expit, gammaln, logit, psi
 
+from prudent.arrays import FloatArray, IntArray
 from prudent.bounds.base import Bound, Scores, bounds, check_delta
 from prudent.bounds.bayes import posterior_scores
-from prudent.click_models.base import Evidence, FloatArray, IntArray
+from prudent.click_models.base import Evidence
 
 
 @bounds.register("exposure")

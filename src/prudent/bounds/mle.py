@@ -4,8 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from prudent.arrays import FloatArray
 from prudent.bounds.base import Bound, Scores, bounds
-from prudent.click_models.base import Evidence, FloatArray
+from prudent.click_models.base import Evidence
 
 
 @bounds.register("mle")

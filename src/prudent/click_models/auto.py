@@ -2,6 +2,7 @@
 
 import warnings
 from dataclasses import dataclass
+from typing import ClassVar
 
 from prudent.click_models.base import ClickModel, Evidence, any_success, click_models
 from prudent.click_models.dependent_click import DependentClick
@@ -19,12 +20,13 @@ class Auto(ClickModel):
     positions.
     """
 
-    value = staticmethod(any_success)
+    unit: ClassVar[str] = "the value of the model chosen"
+    value = staticmethod(any_success)  # of no consequence: what is valued is the evidence, which names its model
 
     def evidence(self, counts: Counts) -> Evidence:
         """The evidence of the model chosen; it names that model."""
         try:
             return PositionBased().evidence(counts)
         except NotIdentifiedError as reason:
-            warnings.warn(f"{reason} Using dcm instead.", PrudentWarning, stacklevel=2)
+            warnings.warn(f"{reason} Using dcm instead.", PrudentWarning, stacklevel=3)
             return DependentClick().evidence(counts)

@@ -2,17 +2,14 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from prudent.arrays import FloatArray, IntArray
 from prudent.counts import Counts
 from prudent.errors import UsageError
 from prudent.registry import Registry
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -41,6 +38,8 @@ class Evidence:
 
 class ClickModel(Protocol):
     """How clicks come about; its settings are its fields."""
+
+    unit: ClassVar[str]  # what the value of a list counts
 
     def evidence(self, counts: Counts) -> Evidence:
         """Positives and negatives of every pair under this model."""

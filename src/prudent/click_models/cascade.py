@@ -1,6 +1,7 @@
 """The cascade model."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -18,6 +19,7 @@ class Cascade(ClickModel):
     list this model throws much away.
     """
 
+    unit: ClassVar[str] = "probability of a click"
     value = staticmethod(any_success)
 
     def evidence(self, counts: Counts) -> Evidence:

@@ -1,14 +1,14 @@
 """The dependent-click model."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
+from prudent.arrays import FloatArray
 from prudent.click_models.base import (
     ClickModel,
     Evidence,
-    FloatArray,
     any_success,
     check_positions,
     click_models,
@@ -39,6 +39,7 @@ class DependentClick(ClickModel):
     tail: Literal["em", "truncate"] = "em"
     continuation: tuple[float, ...] = ()
 
+    unit: ClassVar[str] = "probability of a satisfied click"
     value = staticmethod(any_success)
 
     def __post_init__(self) -> None:

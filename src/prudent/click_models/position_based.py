@@ -1,15 +1,15 @@
 """The position-based model."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
+from prudent.arrays import FloatArray, IntArray
 from prudent.click_models.base import (
     ClickModel,
     Evidence,
-    FloatArray,
-    IntArray,
     check_positions,
     click_models,
     expected_successes,
@@ -49,6 +49,7 @@ class PositionBased(ClickModel):
     smooth: float = 0.01
     examination: tuple[float, ...] = ()
 
+    unit: ClassVar[str] = "expected clicks"
     value = staticmethod(expected_successes)
 
     def __post_init__(self) -> None:
@@ -76,7 +77,7 @@ class PositionBased(ClickModel):
             if len(apart) > 1:
                 raise NotIdentifiedError(
                     f"pbm is not identified: no item has {LINK} impressions at two positions across the groups "
-                    f"{_name_groups(apart)}, so nothing in the log compares them. Give examination=[...], use dcm, "
+                    f"{name_groups(apart)}, so nothing in the log compares them. Give examination=[...], use dcm, "
                     "or let production swap a few items now and then."
                 )
             table = pair, position, shown, clicked, cells.positions
@@ -85,7 +86,7 @@ class PositionBased(ClickModel):
                 dark = (np.flatnonzero(examination == 0) + 1).tolist()
                 raise LogError(
                     f"counts=weighted divides by the examination of each position, which fit={self.fit} puts at 0 for "
-                    f"{_name_groups([dark])}: no often shown item was clicked there. Use counts=examined."
+                    f"{name_groups([dark])}: no often shown item was clicked there. Use counts=examined."
                 )
         of = examination[position - 1]
         if self.counts == "examined":
@@ -127,7 +128,8 @@ def separate_positions(pair: IntArray, position: IntArray, shown: FloatArray, po
     return [(np.flatnonzero(group[1:] == g) + 1).tolist() for g in dict.fromkeys(group[1:].tolist())]
 
 
-def _name_groups(groups: list[list[int]]) -> str:
+def name_groups(groups: Sequence[Sequence[int]]) -> str:
+    """Groups of positions as text: {1, 2} and {3}."""
     return " and ".join("{" + ", ".join(map(str, group)) + "}" for group in groups)
 
 

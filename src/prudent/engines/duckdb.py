@@ -117,7 +117,7 @@ def _from_rows(log: Log, source: Source) -> str:
                 when count(distinct position) < count(position)
                     then {_CODE["a position twice under one impression id"]}
                 when count(position) < count(*) or min(position) <> 1 or max(position) <> count(*)
-                    then {_CODE["positions are not 1, 2, 3, ..."]}
+                    then {_CODE["positions are not 1, 2, 3 and so on"]}
                 else 0
             end as fault
         from (
