@@ -45,6 +45,7 @@ Every command ends with one of these codes.
 | 3 | bad input: a log, counts or policy that cannot be used |
 | 4 | the output could not be written; what was there before is untouched |
 | 130 | interrupted from the keyboard |
+| 141 | whatever read the output had seen enough |
 """
 
 
