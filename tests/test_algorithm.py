@@ -295,7 +295,7 @@ def test_refuses_candidates_of_another_kind() -> None:
     with pytest.raises(LogError, match=r"has no column 'item'.*Did you mean 'items'"):
         prudent.rank(count(LOG), "cm", candidates=pa.table({"context": ["shoes"], "items": ["a"]}))
     nothing = pa.table({"context": pa.array([None], pa.string()), "item": pa.array(["a"], pa.string())})
-    with pytest.raises(LogError, match="offers no candidate"):
+    with pytest.raises(LogError, match="1 rows of the Table have no context or item"):
         prudent.rank(count(LOG), "cm", candidates=nothing)
 
 
@@ -367,3 +367,39 @@ def test_twenty_runs_write_the_same_bytes(model: str, bound: str, tmp_path: Path
         ]
         written.add(tuple(sha256(file.read_bytes()).hexdigest() for file in files))
     assert len(written) == 1
+
+
+def test_candidates_are_taken_as_they_are_or_not_at_all(tmp_path: Path) -> None:
+    """A cast would make item 8 of 7.6, and 1 of True."""
+    counts = count([(1, (7, 8), (1, 0)), (1, (8, 7), (0, 1))] * 5)
+    csv = tmp_path / "candidates.csv"
+    csv.write_text("context,item\n1,7\n1,9\n")
+    assert prudent.rank(counts, "cm", candidates=csv)[1] == [7, 9]
+    for row in ("1,7.6", "1,", "one,7"):
+        csv.write_text(f"context,item\n1,7\n{row}\n")
+        with pytest.raises(LogError, match=r"1 rows of .*candidates\.csv have no context or item that the log's"):
+            prudent.rank(counts, "cm", candidates=csv)
+    with pytest.raises(LogError, match="holds double; names are text or integers"):
+        prudent.rank(counts, "cm", candidates=pa.table({"context": [1], "item": [7.6]}))
+    with pytest.raises(LogError, match="Candidates have the columns context and item"):
+        prudent.rank(counts, "cm", candidates=pa.table({"context": [1], "document": [7]}))
+    categories = pa.table({"context": pa.array(["q"]).dictionary_encode(), "item": ["a"]})
+    assert prudent.rank(count([("q", ("a", "b"), (1, 0))]), "cm", candidates=categories)["q"] == ["a"]
+
+
+def test_numpy_integers_are_integers(tmp_path: Path) -> None:
+    policy = prudent.rank(count(LOG), "cm", "mle", length=np.int64(2), min_lists=np.int32(2))  # type: ignore[arg-type]
+    policy.write(tmp_path / "policy.parquet")
+    assert policy.provenance["length"] == 2
+
+
+def test_a_huge_length_is_as_long_as_the_candidates() -> None:
+    assert prudent.rank(count(LOG), "cm", "mle", length=10**12)["shoes"] == ["a", "c", "b"]
+
+
+def test_tables_outlive_what_they_came_from(tmp_path: Path) -> None:
+    lists = prudent.rank(count(LOG), "cm", "mle").lists()
+    scored = prudent.rank(count(LOG), "cm", "mle").scores()
+    prudent.rank(count(LOG), "cm", "mle").write(tmp_path / "policy.parquet")
+    assert lists.fetchall() == prudent.Policy.read(tmp_path / "policy.parquet").lists().fetchall()
+    assert len(scored.fetchall()) == 6

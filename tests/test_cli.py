@@ -225,6 +225,26 @@ def test_bad_candidates(folder: Path, content: str, said: str) -> None:
     assert run("rank", "log.parquet", "-o", "x.parquet", "--candidates", "no.csv").code == 3
 
 
+def test_one_file_under_two_names(folder: Path) -> None:
+    Path("link.parquet").symlink_to("counts.parquet")
+    for other in ("link.parquet", f"../{folder.name}/counts.parquet"):
+        ran = run("rank", "counts.parquet", other, "-o", "x.parquet")
+        assert (ran.code, "is named twice" in ran.said) == (2, True)
+
+
+def test_outputs_are_parquet(folder: Path) -> None:
+    ran = run("rank", "log.parquet", "-o", "policy.csv")
+    assert (ran.code, "Name it policy.parquet" in ran.said) == (2, True)
+
+
+def test_reasons_in_a_manifest_are_not_obeyed(folder: Path) -> None:
+    Path("counts.parquet.manifest.json").write_text(json.dumps({"rejected": {"[bold]x\x1b[31m": 3}}))
+    for command in (["rank", "-o", "x.parquet"], ["check"]):
+        ran = run(command[0], "counts.parquet", *command[1:])
+        assert ESCAPE not in ran.out
+        assert "[bold]x\\x1b[31m" in ran.said
+
+
 def test_min_lists(folder: Path) -> None:
     sizes = sorted(int(str(n)) for (n,) in fetch("select count(*) from 'log.parquet' group by context"))
     ran = run("rank", "log.parquet", "-o", "x.parquet", "--min-lists", sizes[3])
@@ -372,16 +392,19 @@ def test_control_characters_are_written_out() -> None:
 def test_interrupt(tmp_path: Path) -> None:
     """Ctrl-C leaves the old file, no rubbish, and the code that shells expect; DuckDB tells of it in its own way."""
     log, target = tmp_path / "log.parquet", tmp_path / "counts.parquet"
-    lists = "select i as context, [i, i + 1, i + 2] as items, [1, 0, 1] as clicks from range(800000) t(i)"
+    lists = "select i as context, [i, i + 1, i + 2] as items, [1, 0, 1] as clicks from range(3000000) t(i)"
     fetch(f"copy ({lists}) to '{log}'")
     target.write_text("old")
     process = subprocess.Popen(
-        [*PROCESS, "count", str(log), "-o", str(target)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [*PROCESS, "count", str(log), "-o", str(target), "--threads", "1"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     )
     deadline = time.monotonic() + 30
-    while not list(tmp_path.glob(".prudent-spill-*")) and time.monotonic() < deadline:
+    while not list(tmp_path.glob(".counts.parquet.*.part")) and time.monotonic() < deadline:
         time.sleep(0.01)
-    time.sleep(0.2)  # well within the counting
+    time.sleep(0.05)  # well within the counting
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
     assert (process.returncode, out) == (130, "")

@@ -161,7 +161,7 @@ def test_equal_means_equal_sums() -> None:
 def test_seven_is_not_the_text_seven() -> None:
     numbers, text = count([(7, (1, 2), (0, 1))]), count([("7", ("1", "2"), (0, 1))])
     assert numbers != text
-    with pytest.raises(CountsError, match="by text, the other by integers"):
+    with pytest.raises(CountsError, match="differently: by text, integers or unsigned integers"):
         numbers + text
 
 

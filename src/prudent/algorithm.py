@@ -2,6 +2,7 @@
 
 import warnings
 from dataclasses import replace
+from operator import index
 from os import PathLike
 from typing import Any, NamedTuple
 
@@ -14,7 +15,7 @@ from prudent.bounds import Bound, Scores, bounds
 from prudent.click_models import ClickModel, Evidence, click_models
 from prudent.click_models.base import number_items
 from prudent.counts import Counts
-from prudent.engines.sources import opened
+from prudent.engines.sources import INTEGERS, name_as, opened
 from prudent.errors import LogError, PrudentWarning, UsageError
 from prudent.log import Candidates
 from prudent.policy import Policy
@@ -47,17 +48,17 @@ def rank(
     bound = bounds.parse(bound) if isinstance(bound, str) else bound
     if not isinstance(counts, Counts):
         raise UsageError(f"rank takes counts, not a {type(counts).__name__}: prudent.rank(prudent.count(log)).")
-    for name, number, least in (("length", length, 1), ("min_lists", min_lists, 0)):
-        if number is not None and not (isinstance(number, int) and number >= least):
-            raise UsageError(f"{name} is {number!r}; it must be a whole number, at least {least}.")
+    length = None if length is None else _whole("length", length, 1)
+    min_lists = _whole("min_lists", min_lists, 0)
     cells = counts.cells
     if not cells.click.any():
         raise LogError(f"Not one of the {counts.tally.lists:,} lists has a click: there is nothing to learn from.")
-    length = length or cells.positions
     connection = counts.connection.cursor()
     known = _know(connection, counts, candidates)
     evidence = _extend(model.evidence(counts), known)
     scores = bound.score(evidence)
+    asked = length or cells.positions
+    length = min(asked, int(np.bincount(known.context[known.offered]).max()))  # no list is longer than its candidates
 
     logged = _logged_lists(connection, counts)
     has_offer = np.bincount(known.context[known.offered], minlength=len(logged)) > 0
@@ -90,7 +91,8 @@ def rank(
         "prudent": __version__,
         "model": str(evidence.model),
         "bound": str(bound),
-        "length": length,
+        "asked_model": str(model),
+        "length": asked,
         "min_lists": min_lists,
         "candidates": Candidates(candidates).name if candidates is not None else None,
         "counts": {
@@ -120,6 +122,16 @@ _QUERIES = {
 }
 
 
+def _whole(name: str, number: Any, least: int) -> int:
+    try:
+        number = index(number)  # NumPy's integers are as good as Python's
+    except TypeError:
+        raise UsageError(f"{name} is {number!r}; it must be a whole number.") from None
+    if number < least:
+        raise UsageError(f"{name} is {number}; it must be a whole number, at least {least}.")
+    return int(number)
+
+
 class _Known(NamedTuple):
     """What is in the log or among the candidates, sorted by context and item: one entry per row of `known`."""
 
@@ -135,18 +147,23 @@ def _know(connection: duckdb.DuckDBPyConnection, counts: Counts, candidates: Any
         connection.execute("create temp view known_contexts as select context from contexts")
         everything = np.arange(counts.cells.pairs)
         return _Known(everything, counts.cells.context, np.ones(len(everything), bool))
-    with opened(connection, Candidates(candidates)) as source:
-        names = []
+    table = Candidates(candidates)
+    with opened(connection, table) as source:
+        names, wrong = [], ["odd"] if source.kind == "jsonl" else []
         for column in ("context", "item"):
-            (kind,) = connection.execute(f"select typeof({column}) from pairs limit 1").fetchall()[0]
-            given = source.types[column]
-            if (given == "VARCHAR") != (kind == "VARCHAR") and source.kind != "csv":
-                raise LogError(f"The candidates' {column} is {given.lower()}, but the log's is {kind.lower()}.")
-            names.append(f"cast({column} as {kind}) as {column}")  # CSV is all text; everything else agrees
-        connection.execute(
-            f"create temp table candidates as select distinct {', '.join(names)} from source "
-            "where context is not null and item is not null"
-        )
+            ((kind,),) = connection.execute(f"select typeof({column}) from pairs limit 1").fetchall()
+            given = name_as(column, source.types[column], table)
+            if (source.types[column] in INTEGERS) == (kind == "VARCHAR"):
+                if source.kind != "csv":
+                    theirs = source.types[column].lower()
+                    raise LogError(f"The candidates' {column} is {theirs}, but the log's is {kind.lower()}.")
+                given = f"case when regexp_full_match({given}, '[+-]?[0-9]+') then try_cast({given} as {kind}) end"
+            names.append(f"{given} as {column}")
+            wrong.append(f"({given}) is null")
+        ((bad,),) = connection.execute(f"select count(*) from source where {' or '.join(wrong)}").fetchall()
+        if bad:
+            raise LogError(f"{bad:,} rows of {table.name} have no context or item that the log's could equal.")
+        connection.execute(f"create temp table candidates as select distinct {', '.join(names)} from source")
     # What was logged and is not offered stays: it is evidence about the others, and about what used to be shown.
     connection.execute(
         "create temp table either as "
@@ -159,7 +176,7 @@ def _know(connection: duckdb.DuckDBPyConnection, counts: Counts, candidates: Any
     connection.execute("create temp table known_contexts as select distinct context from either order by context")
     found = connection.execute("select pair, offered from either order by rowid").fetchnumpy()
     if not found["offered"].any():
-        raise LogError(f"{Candidates(candidates).name} offers no candidate: it has no row with a context and an item.")
+        raise LogError(f"{table.name} offers no candidate: it has no rows.")
     return _Known(found["pair"], _numbered(connection), found["offered"])
 
 

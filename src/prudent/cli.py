@@ -172,7 +172,7 @@ def count_command(
         return
     say(f"Counted {counts.tally.lists:,} lists into {plain(str(output))}.")
     for reason in describe_rejected(counts.tally):
-        say(f"Rejected {reason}.")
+        say(f"Rejected {plain(reason)}.")
     say(f"Next: prudent rank {plain(str(output))} -o policy.parquet")
 
 
@@ -289,8 +289,9 @@ def _counts(inputs: Sequence[str], reading: Reading, max_bad: float, to: Path | 
     columns = asdict(reading) | {"layout": reading.layout.value}
     engine = DuckDB(columns.pop("memory"), columns.pop("threads"))
     files = find_files(inputs)
-    if len(set(files)) < len(files):
-        twice = next(file for file in files if files.count(file) > 1)
+    real = [file.resolve() for file in files]  # the same file may go by several names
+    if len(set(real)) < len(real):
+        twice = next(file for file, at in zip(files, real, strict=True) if real.count(at) > 1)
         raise UsageError(f"{twice} is named twice, and would be counted twice.")
     counted = [file for file in files if is_counts(file)]
     if len(counted) == len(files):

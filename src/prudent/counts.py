@@ -5,7 +5,6 @@ import shutil
 import tempfile
 import weakref
 from collections.abc import Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.resources import files as package_files
@@ -124,7 +123,9 @@ class Counts:
     def __add__(self, other: "Counts") -> "Counts":
         with self.engine.connect() as connection:
             if _name_types(connection, self.files[0]) != _name_types(connection, other.files[0]):
-                raise CountsError("One log names its contexts and items by text, the other by integers.")
+                raise CountsError(
+                    "The two logs name their contexts and items differently: by text, integers or unsigned integers."
+                )
         both = (self._folder, other._folder)
         return Counts(self.files + other.files, self.tally + other.tally, self.engine, self.origin + other.origin, both)
 
@@ -157,9 +158,7 @@ class Counts:
     @cached_property
     def connection(self) -> duckdb.DuckDBPyConnection:
         """A private database with the tables `pairs` and `contexts`: sorted names, which their rowids number."""
-        stack = ExitStack()
-        connection = stack.enter_context(self.engine.connect())
-        weakref.finalize(self, stack.close)
+        connection = self.engine.open()
         connection.execute(
             f"create table pairs as select distinct context, item from ({self.sql}) order by context, item"
         )
@@ -205,6 +204,8 @@ def count(
     ``to`` is the Parquet file to write; without it the counts live in a temporary file that goes when they
     go. More than ``max_bad`` of rejected lists is an error, so that a wrong column does not go unnoticed.
     """
+    if not 0 <= max_bad <= 1:
+        raise UsageError(f"max_bad is {max_bad}; it is a share, between 0 and 1.")
     if not isinstance(log, Log):
         raise UsageError(f"count takes a Log, not a {type(log).__name__}: prudent.count(prudent.Log(...)).")
     engine = engine or DuckDB()
@@ -222,7 +223,7 @@ def count(
                 f"more than max_bad={max_bad:g} (--max-bad) allows): {'; '.join(describe_rejected(tally))}."
             )
     reader = engine if isinstance(engine, DuckDB) else DuckDB()
-    counts = Counts((Path(to),), tally, reader, (log.name,), folder)
+    counts = Counts((Path(to),), tally, reader, tuple(log.names), folder)
     if folder is None:
         write_manifest(to, counts.manifest)
     return counts

@@ -5,7 +5,7 @@ import os
 import re
 import secrets
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +33,8 @@ def replacing(target: str | os.PathLike[str]) -> Iterator[Path]:
     except (OSError, duckdb.OperationalError) as error:
         raise WriteError(f"Cannot write {target}: {reason(error)}. What was there before is untouched.") from error
     finally:
-        part.unlink(missing_ok=True)
+        with suppress(OSError):  # a name that is too long was never made
+            part.unlink(missing_ok=True)
 
 
 def check_target(target: str | os.PathLike[str]) -> None:

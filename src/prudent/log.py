@@ -61,12 +61,16 @@ class Table:
         return is_path(self.source) or (isinstance(self.source, list | tuple) and all(map(is_path, self.source)))
 
     @property
+    def names(self) -> list[str]:
+        """What to call the sources, one by one."""
+        if not self.in_files:
+            return [f"the {type(self.source).__name__}"]
+        return [os.fspath(source) for source in ([self.source] if is_path(self.source) else self.source)]
+
+    @property
     def name(self) -> str:
         """What to call the source in a message."""
-        if not self.in_files:
-            return f"the {type(self.source).__name__}"
-        sources = [self.source] if is_path(self.source) else self.source
-        return ", ".join(os.fspath(source) for source in sources)
+        return ", ".join(self.names)
 
     def find(self, columns: Iterable[str], where: str) -> None:
         """Check that the source's `columns` hold what is needed."""
@@ -171,6 +175,9 @@ def find_files(source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
     found = [file for name in given for file in _files_of(name)]
     if not found:
         raise LogError("No file was named.")
+    for file in found:
+        if not is_utf8(str(file)):
+            raise LogError(f"The name of {str(file)!r} is not UTF-8. Rename the file.")
     return found
 
 
@@ -178,8 +185,6 @@ def _files_of(name: str) -> list[Path]:
     path = Path(name)
     if not name:
         return []
-    if not is_utf8(name):
-        raise LogError(f"The name of {name!r} is not UTF-8. Rename the file.")
     if os.path.isdir(path):
         matches = sorted(path.rglob("*.parquet"))
         if not matches:

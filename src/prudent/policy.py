@@ -2,9 +2,7 @@
 
 import html
 import json
-import weakref
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 from operator import index
 from os import PathLike
@@ -21,6 +19,7 @@ from prudent.log import find_files
 COLUMNS = ("context", "rank", "item", "lower", "mean", "positive", "negative", "impressions")
 
 Name = str | int
+_FEW = 5_000  # contexts among which to look for the one that was meant
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,26 +43,20 @@ class Policy:
         if len(files) > 1:
             raise PolicyError(f"{path} names {len(files)} files. Read one policy at a time.")
         file = files[0]
-        stack = ExitStack()
-        connection = stack.enter_context(DuckDB().connect())
+        connection = DuckDB().open()
         try:
             connection.execute(f"create temp table lists as from read_parquet({file_text(file)})")
             columns = tuple(row[0] for row in connection.execute("describe lists").fetchall())
         except duckdb.Error as error:
-            stack.close()
             raise PolicyError(f"Cannot read {file} as a policy: {str(error).splitlines()[0]}") from error
         if columns != COLUMNS:
-            stack.close()
             raise PolicyError(f"{file} is not a policy: it has the columns {', '.join(columns)}.")
         manifest = manifest_path(file)
         try:
             provenance = json.loads(manifest.read_text(encoding="utf-8")) if manifest.exists() else {}
         except ValueError as error:
-            stack.close()
             raise PolicyError(f"{manifest} is not JSON. Remove it, or rank again.") from error
-        policy = cls(connection, provenance, {"lists": "from lists"})
-        weakref.finalize(policy, stack.close)
-        return policy
+        return cls(connection, provenance, {"lists": "from lists"})
 
     def write(self, path: str | PathLike[str], scores: str | PathLike[str] | None = None) -> None:
         """Write the lists to a Parquet file, its manifest beside it, and, if asked, every candidate's scores."""
@@ -118,13 +111,17 @@ class Policy:
         if context is None or isinstance(context, str) != self._named_by_text:
             return []  # 7 is not '7'
         query = f"select item from ({self._query('lists')}) where context = ? order by rank"
-        return [item for (item,) in self.connection.execute(query, [context]).fetchall()]
+        try:
+            return [item for (item,) in self.connection.execute(query, [context]).fetchall()]
+        except duckdb.Error:  # a number of more than 64 bits, or text that is no UTF-8: nothing is called that
+            return []
 
     def _unknown(self, context: str | SupportsIndex) -> str:
         if isinstance(context, str) != self._named_by_text:
             kind = "text" if self._named_by_text else "integers"
             return f"No list for {context!r}: contexts are {kind} in this policy, and 7 is not '7'."
-        near = did_you_mean(context, (str(name) for name in self)) if isinstance(context, str) else ""
+        few = isinstance(context, str) and len(self) <= _FEW  # comparing takes longer than a miss should
+        near = did_you_mean(str(context), (str(name) for name in self)) if few else ""
         return f"No list for {context!r}.{near} Keep your own ranking there."
 
     @property

@@ -17,6 +17,7 @@ True
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from math import inf, isfinite
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -114,10 +115,14 @@ def make_world(
     """
     _check(contexts >= 1, f"contexts is {contexts}; a log needs at least 1.")
     _check(1 <= items[0] <= items[1], f"items is {items}; write the fewest, then the most, at least 1.")
-    _check(min(attraction) > 0, f"attraction is {attraction}; a and b of a beta distribution are above 0.")
-    _check(zipf >= 0, f"zipf is {zipf:g}; it must not be negative.")
+    _check(
+        all(0 < shape < inf for shape in attraction),
+        f"attraction is {attraction}; a and b of a beta distribution are above 0.",
+    )
+    _check(0 <= zipf < inf, f"zipf is {zipf:g}; it must be a number, and not negative.")
+    _check(isfinite(quality), f"quality is {quality:g}; it must be a number.")
     _check(length >= 1, f"length is {length}; a list has at least 1 position.")
-    _check(exploration >= 0, f"exploration is {exploration:g}; it must not be negative.")
+    _check(0 <= exploration < inf, f"exploration is {exploration:g}; it must be a number, and not negative.")
     kind, position = _positions(model, length)
     random = _streams(seed)[0]
 

@@ -64,7 +64,7 @@ def say(line: str) -> None:
 
 def print_json(content: object) -> None:
     """Print for a machine."""
-    out.out(json.dumps(content, indent=2, ensure_ascii=False, default=dict), highlight=False)
+    out.out(json.dumps(content, indent=2, ensure_ascii=True, default=dict), highlight=False)
 
 
 def _table(*columns: str, title: str | None = None) -> Table:
@@ -106,7 +106,7 @@ def show_health(health: "Health") -> None:
     if health.rejected:
         rejected = _table("rejected lists", "")
         for reason, n in sorted(health.rejected.items(), key=lambda entry: -entry[1]):
-            rejected.add_row(reason, f"{n:,}")
+            rejected.add_row(Text(plain(reason)), f"{n:,}")
         out.print(rejected)
     else:
         out.print("No list was rejected.")
@@ -126,7 +126,7 @@ def show_policy(policy: "Policy", output: Path, scores: Path | None) -> None:
         f"{summary['contexts']:,} lists by {said['model']} and {said['bound']}, from {said['counts']['lists']:,} logged"
     )
     for reason in describe_rejected(Tally(0, said["counts"]["rejected"])):
-        say(f"Rejected {reason}.")
+        say(f"Rejected {plain(reason)}.")
     if summary["too_few_lists"]:
         say(f"Left out for fewer than {said['min_lists']:,} logged lists: {summary['too_few_lists']:,} contexts.")
     if summary["without_candidates"]:

@@ -133,3 +133,17 @@ def test_a_grid_too_close_to_0_is_not_binned() -> None:
 def test_refuses_with_a_hint(text: str, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         bounds.parse(text)
+
+
+@pytest.mark.parametrize("pool", ["all", "context"])
+def test_of_priors_that_are_equally_likely_the_weakest_is_taken(pool: str) -> None:
+    """Items examined once tell α/β and nothing else; rounding must not choose the strongest prior of that ratio."""
+    even = evidence(positive=[1, 1, 1, 0, 0, 0], negative=[0, 0, 0, 1, 1, 1])
+    assert EmpiricalBayes(pool=pool).lower(even) == pytest.approx(Bayes(alpha=1, beta=1).lower(even))
+    third = evidence(positive=[1] * 5 + [0] * 10, negative=[0] * 5 + [1] * 10)
+    assert EmpiricalBayes(pool=pool).lower(third) == pytest.approx(Bayes(alpha=1, beta=2).lower(third))
+
+
+def test_a_grid_may_be_given_as_a_list_and_numbers_of_numpy_are_numbers() -> None:
+    assert EmpiricalBayes(grid=[1, 2]).grid == (1, 2)  # type: ignore[arg-type]
+    assert str(Bayes(delta=np.float32(0.25), alpha=np.int64(2))) == "bayes(delta=0.25, alpha=2)"  # type: ignore[arg-type]

@@ -164,3 +164,15 @@ def test_only_given_continuation_places_items_by_weight() -> None:
 def test_too_few_continuation_probabilities() -> None:
     with pytest.raises(UsageError, match="continuation has 2 values, but the log shows lists of up to 3 positions"):
         DependentClick(continuation=(0.5, 0.5)).evidence(quick_counts(SHORT_AND_LONG))
+
+
+@pytest.mark.parametrize(
+    "model", [DependentClick(), DependentClick(continuation=(1, 1, 1)), DependentClick(continuation=(0, 0, 0))]
+)
+def test_items_that_are_always_clicked_do_not_end_in_nan(model: DependentClick) -> None:
+    """An extrapolation may reach θ = 1, where a tail of such items has probability 0."""
+    lists: list[Shown] = [("q", ("a", "b", "c"), (1, 1, 0))] * 199 + [("q", ("d", "b"), (1, 0))]
+    evidence = model.evidence(quick_counts(lists))
+    assert np.isfinite(evidence.negative).all()
+    assert (evidence.negative >= 0).all()
+    assert np.isfinite(evidence.weight).all()

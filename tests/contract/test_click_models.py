@@ -26,7 +26,7 @@ SETTINGS: dict[str, SearchStrategy[Any]] = {
     "continuation": probabilities,
     "counts": st.sampled_from(["examined", "weighted"]),
     "fit": st.sampled_from(["em", "als"]),
-    "smooth": st.floats(0, 1e6, exclude_min=True),
+    "smooth": st.floats(1e-9, 1e6),
     "examination": probabilities,
 }
 # Each item of context q stands at each position at least 20 times, so that pbm is identified.

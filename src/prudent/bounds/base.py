@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from math import isfinite
+from math import inf
 from typing import Any, Protocol
 
 from prudent.arrays import FloatArray
-from prudent.click_models.base import Evidence
+from prudent.click_models.base import Evidence, as_number
 from prudent.errors import UsageError
 from prudent.registry import Registry
 
@@ -16,7 +16,7 @@ class Scores:
     """What a bound makes of the evidence, one entry per pair."""
 
     lower: FloatArray
-    mean: FloatArray  # the estimate that the bound stays below: n₊/n, or the mean of the posterior
+    mean: FloatArray  # the estimate: n₊/n, or the mean of the posterior, which a high quantile can exceed
     fitted: Mapping[str, Any] = field(default_factory=dict)  # what was learned on the way, e.g. the prior; fits JSON
 
 
@@ -37,13 +37,13 @@ bounds: Registry[Bound] = Registry("bound")
 
 def check_delta(delta: object) -> None:
     """δ is a probability; at 0 no bound says anything."""
-    if not (isinstance(delta, int | float) and 0 < delta <= 1):
+    if not 0 < as_number(delta) <= 1:
         raise UsageError(f"delta is {delta}; it must be a number above 0 and not above 1.")
-    if delta < 1e-12:
+    if as_number(delta) < 1e-12:
         raise UsageError(f"delta is {delta}; below 1e-12 the quantiles drown in rounding.")
 
 
 def check_positive(name: str, value: object) -> None:
     """The parameters of a Beta distribution are positive numbers."""
-    if not (isinstance(value, int | float) and value > 0 and isfinite(value)):
+    if not 0 < as_number(value) < inf:
         raise UsageError(f"{name} is {value}; it must be a number above 0.")

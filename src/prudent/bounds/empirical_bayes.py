@@ -1,5 +1,6 @@
 """A Beta prior learned from the log, on a grid."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,6 +13,7 @@ from prudent.click_models.base import Evidence
 from prudent.errors import UsageError, did_you_mean
 
 _POOLS = ("all", "context")
+_EQUAL = 1e-9  # relative; nearer likelihoods differ by rounding only, as where every item was examined once
 
 
 @bounds.register("eb")
@@ -36,6 +38,7 @@ class EmpiricalBayes(Bound):
         if self.pool not in _POOLS:
             hint = did_you_mean(str(self.pool), _POOLS)
             raise UsageError(f"eb has no pool {self.pool}.{hint} Known: {', '.join(_POOLS)}.")
+        object.__setattr__(self, "grid", tuple(self.grid) if isinstance(self.grid, Sequence) else self.grid)
         if not isinstance(self.grid, tuple) or not self.grid:
             raise UsageError(f"grid is {self.grid}; write the values to try as a list, like grid=[1, 2, 4].")
         for value in self.grid:
@@ -47,7 +50,8 @@ class EmpiricalBayes(Bound):
         context = evidence.context[seen]
         positive, negative = evidence.positive[seen], evidence.negative[seen]
         if self.pool == "all":
-            best = np.argmax(grid_likelihood(positive, negative, self.grid))  # the first of equals, in grid order
+            likelihood = grid_likelihood(positive, negative, self.grid)
+            best = np.argmax(likelihood >= likelihood.max() - _EQUAL * abs(likelihood.max()))  # the first of equals
             alpha, beta = (self.grid[int(i)] for i in np.unravel_index(best, (len(self.grid), len(self.grid))))
             fitted = {"alpha": float(alpha), "beta": float(beta), "pairs": int(seen.sum())}
             return posterior_scores(evidence, alpha, beta, self.delta, fitted)
@@ -128,11 +132,11 @@ def _best_per_context(
 
     of_alpha, of_beta = totals(positive, list(grid)), totals(negative, list(grid))
     of_sum = totals(positive + negative, sorted({alpha + beta for alpha in grid for beta in grid}))
-    best = np.full(contexts, -np.inf)
+    best = np.full(contexts, -np.finfo(float).max)
     row, column = np.zeros(contexts, dtype=np.int64), np.zeros(contexts, dtype=np.int64)
     for i, alpha in enumerate(grid):
         for j, beta in enumerate(grid):
             likelihood = of_alpha[alpha] + of_beta[beta] - of_sum[alpha + beta]
-            better = likelihood > best
+            better = likelihood > best + _EQUAL * np.abs(best)
             best[better], row[better], column[better] = likelihood[better], i, j
     return row, column

@@ -1,14 +1,16 @@
 """What every click model offers, and the evidence it draws from the counts."""
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import nan
 from typing import ClassVar, Protocol
 
 import numpy as np
 
 from prudent.arrays import FloatArray, IntArray
 from prudent.counts import Counts
-from prudent.errors import UsageError
+from prudent.errors import PrudentWarning, UsageError
 from prudent.registry import Registry
 
 
@@ -80,6 +82,11 @@ def read_probabilities(name: str, given: object) -> tuple[float, ...]:
     return numbers
 
 
+def as_number(value: object) -> float:
+    """A setting as a number; NaN, which no comparison accepts, where it is a word or a list."""
+    return float(value) if isinstance(value, int | float | np.number) else nan
+
+
 def check_positions(name: str, given: tuple[float, ...], positions: int) -> None:
     """Given position parameters cover every logged position."""
     if 0 < len(given) < positions:
@@ -98,17 +105,28 @@ def fixed_point(step: Callable[[FloatArray], FloatArray], start: FloatArray, tol
     for _ in range(2_000):
         first = step(x)
         r = first - x
-        moved = float(np.linalg.norm(r))
-        if moved > 2 * before:  # the extrapolation went astray: go on from the plain steps before it
+        moved = _length(r)
+        if not moved <= 2 * before:  # the extrapolation went astray: go on from the plain steps before it
             x, before, longest = fallback, np.inf, 4.0
             continue
         if np.max(np.abs(r), initial=0.0) < tolerance:
             return first
         second = step(first)
         v = second - first - r
-        bend = float(np.linalg.norm(v))
+        bend = _length(v)
         stride = float(np.clip(moved / bend if bend > 0 else 1.0, 1.0, longest))
         longest = longest * 4 if stride == longest else longest  # good enough for the limit: earns a longer one
         x = step(np.clip(x + 2 * stride * r + stride * stride * v, 0.0, 1.0))
         fallback, before = second, moved
-    return x
+    warnings.warn(
+        "The fit of the click model did not settle: some parameters still move, as they do where a log hardly "
+        "determines them. Look at the fitted values before you trust them.",
+        PrudentWarning,
+        stacklevel=2,
+    )
+    return fallback
+
+
+def _length(vector: FloatArray) -> float:
+    """|x|, by NumPy's own sum: a norm goes to as many threads as there are, whose number shows in the last digits."""
+    return float(np.sqrt(np.sum(vector * vector)))

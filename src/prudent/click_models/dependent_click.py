@@ -19,6 +19,8 @@ from prudent.click_models.base import (
 from prudent.counts import Cells, Counts
 from prudent.errors import UsageError, did_you_mean
 
+_TINY = 1e-300
+
 
 @click_models.register("dcm")
 @dataclass(frozen=True)
@@ -121,9 +123,11 @@ def _with_tail(
         own = 1 - theta[pair]
         # Shorter lists have no item at a lower slot: an absent item is one that nobody clicks.
         factor = 1 - np.bincount(slot, n * theta[pair], minlength=len(slot_key)) / lists[tail_of_slot]
+        factor = np.maximum(factor, _TINY)  # an extrapolated θ may reach 1, and the log of 0 would end it all
         product = np.bincount(tail_of_slot, np.log(factor), minlength=len(lists))
         unread = continuation[last - 1] * np.exp(product[tail] - np.log(factor[slot])) * own
-        return np.asarray(unread / (1 - continuation[last - 1] + unread))
+        stopped = 1 - continuation[last - 1]
+        return np.asarray(np.divide(unread, stopped + unread, out=np.ones(len(n)), where=stopped > 0))
 
     def step(state: FloatArray) -> FloatArray:
         theta, continuation = state[: cells.pairs], state[cells.pairs :]

@@ -10,6 +10,7 @@ from prudent.arrays import FloatArray, IntArray
 from prudent.click_models.base import (
     ClickModel,
     Evidence,
+    as_number,
     check_positions,
     click_models,
     expected_successes,
@@ -60,8 +61,8 @@ class PositionBased(ClickModel):
                     f"pbm knows no {setting}={word}.{did_you_mean(str(word), known)} Known: {', '.join(known)}."
                 )
         object.__setattr__(self, "examination", read_probabilities("examination", self.examination))
-        if not (isinstance(self.smooth, int | float) and 0 < self.smooth < float("inf")):
-            raise UsageError(f"smooth is {self.smooth}; it must be a number above 0, however little.")
+        if not 1e-9 <= as_number(self.smooth) < float("inf"):
+            raise UsageError(f"smooth is {self.smooth}; it must be a number above 0, and at least 1e-9.")
         if self.counts == "weighted" and 0 in self.examination:
             raise UsageError("counts=weighted divides by the examination of each position; none may be 0.")
 
@@ -188,7 +189,8 @@ def fit_em(
         log_theta, log_p, reached = log_theta + step * move_theta, log_p + step * move_p, higher
         if np.sum(slope_theta * move_theta) + np.sum(slope_p * move_p) < 1e-9:  # twice what a full step can still gain
             break
-    return np.asarray(np.exp(log_p - log_p.max()))
+    # Further digits depend on how many threads solve the equations.
+    return np.asarray(np.round(np.exp(log_p - log_p.max()), 9))
 
 
 def fit_als(pair: IntArray, position: IntArray, shown: FloatArray, clicked: FloatArray, positions: int) -> FloatArray:

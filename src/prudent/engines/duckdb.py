@@ -1,5 +1,6 @@
 """DuckDB: counts logs on one machine, out of core, and reads and writes every file."""
 
+import secrets
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,9 +11,8 @@ import duckdb
 
 from prudent.engines import Tally
 from prudent.engines.quoting import file_text, text
-from prudent.engines.sources import INTEGERS, Source, first_line, no_names, opened
-from prudent.errors import LogError, UsageError, WriteError
-from prudent.files import reason
+from prudent.engines.sources import INTEGERS, Source, first_line, name_as, opened
+from prudent.errors import LogError, UsageError
 from prudent.log import REASONS, Log
 
 _CODE = {why: code for code, why in enumerate(REASONS, start=1)}
@@ -26,33 +26,35 @@ class DuckDB:
     memory: str | None = None
     threads: int | None = None
 
+    def open(self, spill: Path | None = None) -> duckdb.DuckDBPyConnection:
+        """A private in-memory database that lives as long as somebody refers to it.
+
+        Nothing is downloaded. What does not fit into memory goes to a hidden folder in `spill`, which DuckDB makes
+        when it needs it and removes when the database goes.
+        """
+        folder = Path(spill or tempfile.gettempdir()) / f".prudent-spill-{secrets.token_hex(4)}"
+        config: dict[str, str | bool | int | float | list[str]] = {
+            "autoinstall_known_extensions": "false",
+            "autoload_known_extensions": "false",
+            "temp_directory": str(folder),
+        }
+        if self.memory is not None:
+            config["memory_limit"] = self.memory
+        if self.threads is not None:
+            config["threads"] = str(self.threads)
+        try:
+            return duckdb.connect(config=config)
+        except duckdb.Error as error:
+            raise UsageError(f"DuckDB does not accept these settings: {first_line(error)}") from error
+
     @contextmanager
     def connect(self, spill: Path | None = None) -> Iterator[duckdb.DuckDBPyConnection]:
-        """A private in-memory database; nothing is downloaded, and temporary files lie in `spill`."""
+        """The same, closed at the end of a block."""
+        connection = self.open(spill)
         try:
-            temporary = tempfile.TemporaryDirectory(prefix=".prudent-spill-", dir=spill)
-        except OSError as error:
-            raise WriteError(
-                f"Cannot make a temporary folder in {spill or 'the usual place'}: {reason(error)}."
-            ) from error
-        with temporary as folder:
-            config: dict[str, str | bool | int | float | list[str]] = {
-                "autoinstall_known_extensions": "false",
-                "autoload_known_extensions": "false",
-                "temp_directory": folder,
-            }
-            if self.memory is not None:
-                config["memory_limit"] = self.memory
-            if self.threads is not None:
-                config["threads"] = str(self.threads)
-            try:
-                connection = duckdb.connect(config=config)
-            except duckdb.Error as error:
-                raise UsageError(f"DuckDB does not accept these settings: {first_line(error)}") from error
-            try:
-                yield connection
-            finally:
-                connection.close()
+            yield connection
+        finally:
+            connection.close()
 
     def histogram(self, log: Log, query: str, target: Path) -> Tally:
         """See `Engine.histogram`."""
@@ -91,9 +93,9 @@ def _from_lists(log: Log, source: Source) -> str:
                 'list. A log with one row per shown item has the layout "rows": layout="rows".'
             )
     items, clicks = source.types["items"][:-2], source.types["clicks"][:-2]
-    name, click = _name("items", items, log), _click("clicks", clicks)
+    name, click = name_as("items", items, log), _click("clicks", clicks)
     return f"""
-        select {_name("context", source.types["context"], log)} as context,
+        select {name_as("context", source.types["context"], log)} as context,
             {"items" if name == "items" else f"list_transform(items, lambda items: {name})"} as items,
             {"clicks" if click == "clicks" else f"list_transform(clicks, lambda clicks: {click})"} as clicks,
             1 as copies, {f"case when odd then {_CODE[_ODD]} else 0 end" if source.kind == "jsonl" else 0} as fault
@@ -122,8 +124,8 @@ def _from_rows(log: Log, source: Source) -> str:
             end as fault
         from (
             select impression, {"odd," if source.kind == "jsonl" else ""}
-                {_name("context", source.types["context"], log)} as context,
-                {_name("item", source.types["item"], log)} as item,
+                {name_as("context", source.types["context"], log)} as context,
+                {name_as("item", source.types["item"], log)} as item,
                 {_click("click", source.types["click"])} as click,
                 -- a whole number, or null where there is none; a cast alone would round 1.5 to 2
                 case when try_cast(position as double) = floor(try_cast(position as double))
@@ -196,17 +198,6 @@ def count_lists(connection: duckdb.DuckDBPyConnection, histogram: Path) -> int:
     """Lists in a file of counts: each has exactly one first position."""
     query = f"select coalesce(sum(n), 0)::bigint from read_parquet({file_text(histogram)}) where position = 1"
     return int(connection.execute(query).fetchall()[0][0])
-
-
-def _name(meaning: str, kind: str, log: Log) -> str:
-    """Names are text or integers; anything else would come back as something it was not."""
-    if kind == "VARCHAR" or kind in ("BIGINT", "UBIGINT"):
-        return meaning
-    if kind in INTEGERS:
-        return f"{meaning}::bigint"
-    if kind.startswith("ENUM") or kind == "UUID":
-        return f"{meaning}::varchar"
-    raise no_names(log, meaning, kind)
 
 
 def _click(column: str, kind: str) -> str:

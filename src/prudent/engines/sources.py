@@ -226,17 +226,19 @@ _JSON_NAME = {
 
 
 def _json_names(connection: duckdb.DuckDBPyConnection, table: Table, meaning: str) -> str:
-    """Whether names are text or integers, by the first of them."""
+    """Whether names are text or integers: what most of the first of them are."""
     value = f"unnest(written_{meaning})" if meaning in _LISTS else f"written_{meaning}"
     found = connection.execute(
-        f"select distinct json_type(name) from (select {value} as name from written limit 10000) where name is not null"
+        f"select json_type(name) as kind, count(*) from (select {value} as name from written limit 10000) "
+        "where name is not null group by kind"
     ).fetchall()
-    kinds = {kind for (kind,) in found}
-    if "VARCHAR" in kinds or not kinds:
+    kinds = dict(found)
+    whole = kinds.get("BIGINT", 0) + kinds.get("UBIGINT", 0)
+    if kinds.get("VARCHAR", 0) >= whole and (kinds.get("VARCHAR", 0) or not kinds):
         return "VARCHAR"
-    if kinds & {"BIGINT", "UBIGINT"}:
+    if whole:
         return "BIGINT"
-    raise no_names(table, meaning, min(kinds))
+    raise _no_names(table, meaning, min(kinds))
 
 
 def _without_bom(file: Path, copy: Path) -> Path:
@@ -288,7 +290,18 @@ def _family(meaning: str, kind: str) -> str:
     return ("integer" if element in INTEGERS and element != "UBIGINT" else element) + kind[len(element) :]
 
 
-def no_names(table: Table, meaning: str, kind: str) -> LogError:
+def name_as(meaning: str, kind: str, table: Table) -> str:
+    """Names are text or integers; anything else would come back as something it was not."""
+    if kind == "VARCHAR" or kind in ("BIGINT", "UBIGINT"):
+        return meaning
+    if kind in INTEGERS:
+        return f"{meaning}::bigint"
+    if kind.startswith("ENUM") or kind == "UUID":
+        return f"{meaning}::varchar"
+    raise _no_names(table, meaning, kind)
+
+
+def _no_names(table: Table, meaning: str, kind: str) -> LogError:
     """What to raise over a column whose type can name nothing."""
     return LogError(
         f"The column {table.columns[meaning]!r} for the {meaning} holds {kind.lower()}; names are text or integers of "
