@@ -393,6 +393,11 @@ def test_numpy_integers_are_integers(tmp_path: Path) -> None:
     assert policy.provenance["length"] == 2
 
 
+def test_few_candidates_do_not_shorten_what_was_mostly_shown() -> None:
+    policy = prudent.rank(count([("q", ("a", "b", "c"), (1, 0, 1))] * 3), "cm", "mle", candidates=table([("q", "a")]))
+    assert policy.contexts().fetchall() == [("q", 3, 1.0, 1.0, 1.0, 1.0, True)]
+
+
 def test_a_huge_length_is_as_long_as_the_candidates() -> None:
     assert prudent.rank(count(LOG), "cm", "mle", length=10**12)["shoes"] == ["a", "c", "b"]
 

@@ -58,7 +58,8 @@ def rank(
     evidence = _extend(model.evidence(counts), known)
     scores = bound.score(evidence)
     asked = length or cells.positions
-    length = min(asked, int(np.bincount(known.context[known.offered]).max()))  # no list is longer than its candidates
+    most = int(np.bincount(known.context[known.offered]).max())
+    length = min(asked, max(most, cells.positions))  # nothing that was shown or may be shown is longer
 
     logged = _logged_lists(connection, counts)
     has_offer = np.bincount(known.context[known.offered], minlength=len(logged)) > 0
