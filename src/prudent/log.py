@@ -4,6 +4,7 @@ import glob
 import gzip
 import os
 import zlib
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,15 +46,15 @@ _COLUMNS: dict[Layout, tuple[str, ...]] = {
 }
 
 
-class Table:
+class Table(ABC):
     """Something with named columns: files, or a table in memory. Opening it reads no rows."""
 
     source: Any
 
     @property
+    @abstractmethod
     def columns(self) -> dict[str, str]:
         """What each column means -> its name in the source."""
-        raise NotImplementedError
 
     @property
     def in_files(self) -> bool:
