@@ -156,12 +156,13 @@ def test_types_survive_the_file(tmp_path: Path) -> None:
 
 
 def test_look_up_by_numpy_integers_and_with_a_fallback() -> None:
-    policy = prudent.rank(count([(7, (1, 2), (1, 0)), (8, (2, 1), (0, 1))] * 30), "cm", "mle")
-    assert policy[np.int64(7)] == policy[7] == [1, 2]
+    policy = prudent.rank(count([(1, (1, 2), (1, 0)), (8, (2, 1), (0, 1))] * 30), "cm", "mle")
+    assert policy[np.int64(1)] == policy[1] == [1, 2]
     assert np.int32(8) in policy
-    assert True not in policy
     assert policy.get(9, [5]) == [5]
-    assert policy.get(7) == [1, 2]
+    assert policy.get(1) == [1, 2]
+    # Python takes True for 1, which is a context here; a policy does not.
+    assert policy.get(True) is None
     with pytest.raises(UnknownContextError):
         policy[True]
 
