@@ -10,6 +10,7 @@ from functools import cached_property
 from importlib.resources import files as package_files
 from os import PathLike
 from pathlib import Path
+from typing import Protocol
 
 import duckdb
 import numpy as np
@@ -70,6 +71,15 @@ class Cells:
         """Logged lists of each context: every list has exactly one first position."""
         top = self.position == 1
         return np.bincount(self.context[self.pair[top]], self.n[top], minlength=self.contexts).astype(np.int64)
+
+
+class Counted(Protocol):
+    """What click models learn from: counts in files, or lists in memory."""
+
+    @property
+    def cells(self) -> Cells:
+        """The histogram as arrays."""
+        ...
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from scipy.special import betainccinv, betaincinv, expit
@@ -12,9 +13,34 @@ from prudent.bounds.base import Bound, Scores, bounds, check_delta, check_positi
 from prudent.click_models.base import Evidence
 
 
+class Prior(NamedTuple):
+    """Beta(α, β), one for all pairs or one for each."""
+
+    alpha: FloatArray | float
+    beta: FloatArray | float
+    fitted: Mapping[str, Any] = MappingProxyType({})  # what was learned to get there; fits JSON
+
+
+class PosteriorBound(Bound, Protocol):
+    """A quantile of the posterior under some prior. The prior does not depend on δ: fit once, then sweep δ."""
+
+    @property
+    def delta(self) -> float:
+        """P(θ ≤ L(a)) is δ/2."""
+        ...
+
+    def prior(self, evidence: Evidence) -> Prior:
+        """What is believed of every pair before its own clicks are looked at."""
+        ...
+
+    def score(self, evidence: Evidence) -> Scores:
+        """Quantile and mean of the posterior."""
+        return posterior_scores(evidence, self.prior(evidence), self.delta)
+
+
 @bounds.register("bayes")
 @dataclass(frozen=True)
-class Bayes(Bound):
+class Bayes(PosteriorBound):
     """Posterior quantile under a Beta prior, Eq. (6): ``P(θ ≤ L(a)) = δ/2`` where ``θ ~ Beta(α + n₊, β + n₋)``.
 
     Where θ really is drawn from Beta(α, β), the bound holds for a share 1 − δ/2 of the items: *averaged over the
@@ -32,21 +58,15 @@ class Bayes(Bound):
         check_positive("alpha", self.alpha)
         check_positive("beta", self.beta)
 
-    def score(self, evidence: Evidence) -> Scores:
-        """Quantile and mean of the posterior."""
-        return posterior_scores(evidence, self.alpha, self.beta, self.delta)
+    def prior(self, evidence: Evidence) -> Prior:
+        """The given one."""
+        return Prior(self.alpha, self.beta)
 
 
-def posterior_scores(
-    evidence: Evidence,
-    alpha: FloatArray | float,
-    beta: FloatArray | float,
-    delta: float,
-    fitted: Mapping[str, Any] | None = None,
-) -> Scores:
+def posterior_scores(evidence: Evidence, prior: Prior, delta: float) -> Scores:
     """The δ/2 quantile and the mean of Beta(α + n₊, β + n₋)."""
-    alpha, beta = alpha + evidence.positive, beta + evidence.negative
-    return Scores(beta_quantile(alpha, beta, delta / 2), alpha / (alpha + beta), fitted or {})
+    alpha, beta = prior.alpha + evidence.positive, prior.beta + evidence.negative
+    return Scores(beta_quantile(alpha, beta, delta / 2), alpha / (alpha + beta), prior.fitted)
 
 
 _TABLE_FROM = 200_000  # below, building the table costs more than it saves

@@ -7,8 +7,8 @@ import numpy as np
 from scipy.special import gammaln
 
 from prudent.arrays import FloatArray, IntArray
-from prudent.bounds.base import Bound, Scores, bounds, check_delta, check_positive
-from prudent.bounds.bayes import posterior_scores
+from prudent.bounds.base import bounds, check_delta, check_positive
+from prudent.bounds.bayes import PosteriorBound, Prior
 from prudent.click_models.base import Evidence
 from prudent.errors import UsageError, did_you_mean
 
@@ -18,7 +18,7 @@ _EQUAL = 1e-9  # relative; nearer likelihoods differ by rounding only, as where 
 
 @bounds.register("eb")
 @dataclass(frozen=True)
-class EmpiricalBayes(Bound):
+class EmpiricalBayes(PosteriorBound):
     """``bayes`` with the (α, β) of the grid that maximise the likelihood of the counts, Eq. (8).
 
     ``log 𝓛(α, β) = Σ_a log Γ(α+n₊)/Γ(α) + log Γ(β+n₋)/Γ(β) − log Γ(α+β+n)/Γ(α+β)``.
@@ -44,8 +44,8 @@ class EmpiricalBayes(Bound):
         for value in self.grid:
             check_positive("grid", value)
 
-    def score(self, evidence: Evidence) -> Scores:
-        """Quantile and mean of the posterior under the fitted prior."""
+    def prior(self, evidence: Evidence) -> Prior:
+        """The prior of the grid under which the counts are most likely."""
         seen = evidence.examined > 0  # the others have a likelihood of 1 under every prior
         context = evidence.context[seen]
         positive, negative = evidence.positive[seen], evidence.negative[seen]
@@ -54,7 +54,7 @@ class EmpiricalBayes(Bound):
             best = np.argmax(likelihood >= likelihood.max() - _EQUAL * abs(likelihood.max()))  # the first of equals
             alpha, beta = (self.grid[int(i)] for i in np.unravel_index(best, (len(self.grid), len(self.grid))))
             fitted = {"alpha": float(alpha), "beta": float(beta), "pairs": int(seen.sum())}
-            return posterior_scores(evidence, alpha, beta, self.delta, fitted)
+            return Prior(alpha, beta, fitted)
         contexts = int(evidence.context.max(initial=-1)) + 1
         row, column = _best_per_context(context, positive, negative, self.grid, contexts)
         present = np.bincount(evidence.context, minlength=contexts) > 0
@@ -65,9 +65,7 @@ class EmpiricalBayes(Bound):
             {"alpha": float(alpha), "beta": float(beta), "contexts": int(size)}
             for (alpha, beta), size in zip(kinds, sizes, strict=True)
         ]
-        return posterior_scores(
-            evidence, alphas[evidence.context], betas[evidence.context], self.delta, {"priors": fitted_priors}
-        )
+        return Prior(alphas[evidence.context], betas[evidence.context], {"priors": fitted_priors})
 
 
 def grid_likelihood(positive: FloatArray, negative: FloatArray, grid: tuple[float, ...]) -> FloatArray:

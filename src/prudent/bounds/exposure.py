@@ -8,14 +8,14 @@ import numpy as np
 from scipy.special import expit, gammaln, logit, psi
 
 from prudent.arrays import FloatArray, IntArray
-from prudent.bounds.base import Bound, Scores, bounds, check_delta
-from prudent.bounds.bayes import posterior_scores
+from prudent.bounds.base import bounds, check_delta
+from prudent.bounds.bayes import PosteriorBound, Prior
 from prudent.click_models.base import Evidence
 
 
 @bounds.register("exposure")
 @dataclass(frozen=True)
-class Exposure(Bound):
+class Exposure(PosteriorBound):
     """Posterior quantile under a Beta prior whose mean follows exposure; not in the paper.
 
     A logging policy shows good items more often, or, opposed, less often: how often an item was shown says
@@ -41,12 +41,12 @@ class Exposure(Bound):
     def __post_init__(self) -> None:
         check_delta(self.delta)
 
-    def score(self, evidence: Evidence) -> Scores:
-        """Quantile and mean of the posterior under the fitted prior."""
+    def prior(self, evidence: Evidence) -> Prior:
+        """The prior that follows exposure, as far as the counts support it."""
         exposure = centred_exposure(evidence)
         prior = fit_prior(evidence, exposure)
         mean = prior.mean(exposure)
-        return posterior_scores(evidence, mean * prior.strength, (1 - mean) * prior.strength, self.delta, asdict(prior))
+        return Prior(mean * prior.strength, (1 - mean) * prior.strength, asdict(prior))
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from typing import ClassVar
 from prudent.click_models.base import ClickModel, Evidence, any_success, click_models
 from prudent.click_models.dependent_click import DependentClick
 from prudent.click_models.position_based import PositionBased
-from prudent.counts import Counts
+from prudent.counts import Counted
 from prudent.errors import NotIdentifiedError, PrudentWarning
 
 
@@ -23,7 +23,7 @@ class Auto(ClickModel):
     unit: ClassVar[str] = "the value of the model chosen"
     value = staticmethod(any_success)  # of no consequence: what is valued is the evidence, which names its model
 
-    def evidence(self, counts: Counts) -> Evidence:
+    def evidence(self, counts: Counted) -> Evidence:
         """The evidence of the model chosen; it names that model."""
         try:
             return PositionBased().evidence(counts)

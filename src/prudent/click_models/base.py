@@ -9,7 +9,7 @@ from typing import ClassVar, Protocol
 import numpy as np
 
 from prudent.arrays import FloatArray, IntArray
-from prudent.counts import Counts
+from prudent.counts import Counted
 from prudent.errors import PrudentWarning, UsageError
 from prudent.registry import Registry
 
@@ -43,7 +43,7 @@ class ClickModel(Protocol):
 
     unit: ClassVar[str]  # what the value of a list counts
 
-    def evidence(self, counts: Counts) -> Evidence:
+    def evidence(self, counts: Counted) -> Evidence:
         """Positives and negatives of every pair under this model."""
         ...
 

@@ -6,7 +6,7 @@ from typing import ClassVar
 import numpy as np
 
 from prudent.click_models.base import ClickModel, Evidence, any_success, click_models, number_items
-from prudent.counts import Counts
+from prudent.counts import Counted
 
 
 @click_models.register("cm")
@@ -22,7 +22,7 @@ class Cascade(ClickModel):
     unit: ClassVar[str] = "probability of a click"
     value = staticmethod(any_success)
 
-    def evidence(self, counts: Counts) -> Evidence:
+    def evidence(self, counts: Counted) -> Evidence:
         """First clicks against impressions with no click above or on them."""
         # App. A prints n₋ without (1 − Y), so that a click is a failure too, and n₊ with later clicks; we follow
         # its words: "examined and clicked", "examined, but did not click".

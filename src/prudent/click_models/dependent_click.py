@@ -16,7 +16,7 @@ from prudent.click_models.base import (
     number_items,
     read_probabilities,
 )
-from prudent.counts import Cells, Counts
+from prudent.counts import Cells, Counted
 from prudent.errors import UsageError, did_you_mean
 
 _TINY = 1e-300
@@ -51,7 +51,7 @@ class DependentClick(ClickModel):
             )
         object.__setattr__(self, "continuation", read_probabilities("continuation", self.continuation))
 
-    def evidence(self, counts: Counts) -> Evidence:
+    def evidence(self, counts: Counted) -> Evidence:
         """Clicks against examinations without a click."""
         cells = counts.cells
         check_positions("continuation", self.continuation, cells.positions)

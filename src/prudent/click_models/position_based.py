@@ -18,7 +18,7 @@ from prudent.click_models.base import (
     number_items,
     read_probabilities,
 )
-from prudent.counts import Cells, Counts
+from prudent.counts import Cells, Counted
 from prudent.errors import LogError, NotIdentifiedError, UsageError, did_you_mean
 
 LINK = 20
@@ -69,7 +69,7 @@ class PositionBased(ClickModel):
         if self.counts == "weighted" and 0 in self.examination:
             raise UsageError("counts=weighted divides by the examination of each position; none may be 0.")
 
-    def evidence(self, counts: Counts) -> Evidence:
+    def evidence(self, counts: Counted) -> Evidence:
         """Clicks against expected examinations without a click."""
         cells = counts.cells
         check_positions("examination", self.examination, cells.positions)

@@ -1,0 +1,50 @@
+"""Lists in memory become the same cells as lists in a file."""
+
+from dataclasses import astuple
+
+import numpy as np
+from hypothesis import given
+
+from prudent.shown import Shown
+
+from . import reference
+from .strategies import logs, quick_counts
+
+
+def as_shown(lists: list[reference.Shown]) -> Shown:
+    """The lists, numbered as the engine numbers them: by the sorted names of context and item."""
+    pairs = sorted({(context, item) for context, items, _ in lists for item in items})
+    contexts = sorted({context for context, _ in pairs})
+    number = {pair: i for i, pair in enumerate(pairs)}
+    length = reference.longest(lists)
+    items, clicks = np.full((len(lists), length), -1), np.zeros((len(lists), length), bool)
+    for i, (context, names, clicked) in enumerate(lists):
+        items[i, : len(names)] = [number[context, name] for name in names]
+        clicks[i, : len(names)] = clicked
+    of_pair = np.array([contexts.index(context) for context, _ in pairs])
+    return Shown(of_pair, items, clicks, np.ones(len(lists), np.int64))
+
+
+@given(logs())
+def test_cells_are_those_of_the_counts(lists: list[reference.Shown]) -> None:
+    for found, expected in zip(astuple(as_shown(lists).cells), astuple(quick_counts(lists).cells), strict=True):
+        np.testing.assert_array_equal(found, expected)
+
+
+@given(logs())
+def test_equal_lists_may_share_a_row(lists: list[reference.Shown]) -> None:
+    shown = as_shown(lists)
+    rows, which = np.unique(np.hstack([shown.items, shown.clicks]), axis=0, return_inverse=True)
+    items, clicks = np.hsplit(rows, 2)
+    folded = Shown(shown.context, items, clicks > 0, np.bincount(which.ravel()))
+    for found, expected in zip(astuple(folded.cells), astuple(shown.cells), strict=True):
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_many_items_and_few_lists_go_the_same_way() -> None:
+    lists: list[reference.Shown] = [("x", ("a", "b"), (0, 1)), ("x", ("b", "a"), (1, 1))]
+    few = as_shown(lists)
+    # 10,000 more pairs, none of them shown: too many for a table of all possible cells.
+    many = Shown(np.concatenate([few.context, np.ones(10_000, int)]), few.items, few.clicks, few.n)
+    for found, expected in zip(astuple(many.cells)[1:], astuple(few.cells)[1:], strict=True):
+        np.testing.assert_array_equal(found, expected)
