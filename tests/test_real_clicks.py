@@ -1,11 +1,9 @@
 """Held-out likelihood on a real click log, which is not ours to ship.
 
 Set PRUDENT_DATA to a folder with `yandex/train.tsv.gz` and `yandex/test.tsv.gz`, in the layout of the Yandex
-relevance-prediction challenge: tab-separated ``SessionID TimePassed Q QueryID RegionID URL1 ... URL10`` and
-``SessionID TimePassed C URLID``. The context is query and region; clicks outside the list are dropped.
+relevance-prediction challenge.
 """
 
-import gzip
 import os
 from collections.abc import Callable, Sequence
 from math import log
@@ -16,45 +14,34 @@ import pytest
 
 import prudent
 from prudent.click_models import click_models
+from prudent.readers import read_yandex
 
 from . import reference
+from .readers.reading import lists_of
 from .reference import Name, Pair, Shown
-from .strategies import count
 
 pytestmark = pytest.mark.skipif(
     "PRUDENT_DATA" not in os.environ, reason="PRUDENT_DATA names no folder with real clicks"
 )
 
 
-def read(part: str) -> list[Shown]:
-    file = Path(os.environ["PRUDENT_DATA"]) / "yandex" / f"{part}.tsv.gz"
-    contexts: dict[str, str] = {}
-    items: dict[str, tuple[str, ...]] = {}
-    clicked: dict[str, set[str]] = {}
-    with gzip.open(file, "rt", encoding="utf-8") as lines:
-        for line in lines:
-            session, _, kind, *rest = line.rstrip("\n").split("\t")
-            if kind == "Q":
-                contexts[session], items[session] = f"{rest[0]} {rest[1]}", tuple(rest[2:])
-                clicked[session] = set()
-            else:
-                clicked[session].add(rest[0])
-    return [(contexts[s], items[s], tuple(int(item in clicked[s]) for item in items[s])) for s in contexts]
+def read(part: str) -> prudent.Log:
+    return read_yandex(Path(os.environ["PRUDENT_DATA"]) / "yandex" / f"{part}.tsv.gz")
 
 
 @pytest.fixture(scope="module")
 def train() -> list[Shown]:
-    return read("train")
+    return lists_of(read("train"))
 
 
 @pytest.fixture(scope="module")
-def counts(train: list[Shown]) -> prudent.Counts:
-    return count(train)
+def counts() -> prudent.Counts:
+    return prudent.count(read("train"))
 
 
 @pytest.fixture(scope="module")
 def held_out() -> list[Shown]:
-    return read("test")
+    return lists_of(read("test"))
 
 
 # --- likelihood, by plain loops -----------------------------------------------------------------------------------

@@ -20,6 +20,10 @@ class LogError(PrudentError):
     """The log cannot be read, or too much of it is wrong."""
 
 
+class LabelError(PrudentError):
+    """A file of relevance labels cannot be read, or has labels that nobody knows the meaning of."""
+
+
 class CountsError(PrudentError):
     """A counts file cannot be read, or does not fit the others."""
 

@@ -4,6 +4,9 @@ import json
 import os
 import re
 import secrets
+import shutil
+import tempfile
+import weakref
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -51,6 +54,14 @@ def check_target(target: str | os.PathLike[str]) -> None:
         raise WriteError(f"Cannot write {target}: there is no folder {folder}. Make it first.")
     if not os.access(folder, os.W_OK):
         raise WriteError(f"Cannot write {target}: no permission to write in {folder}.")
+
+
+class TemporaryFolder:
+    """A folder that goes with the last object that refers to it; the one in `tempfile` would warn when it goes."""
+
+    def __init__(self) -> None:
+        self.path = Path(tempfile.mkdtemp(prefix="prudent-"))
+        weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
 
 
 def write_manifest(output: str | os.PathLike[str], content: Mapping[str, Any]) -> Path:

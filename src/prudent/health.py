@@ -18,6 +18,7 @@ class Health:
 
     lists: int
     rejected: Mapping[str, int]  # lists, by reason
+    left_out: Mapping[str, int]  # what a reader did not turn into lists
     contexts: int
     items: int  # distinct names
     pairs: int  # items of one context, summed over contexts
@@ -90,6 +91,7 @@ def check(counts: Counts) -> Health:
     return Health(
         lists=counts.tally.lists,
         rejected=dict(counts.tally.rejected),
+        left_out=dict(counts.tally.left_out),
         contexts=cells.contexts,
         items=int(items),
         pairs=cells.pairs,

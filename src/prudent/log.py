@@ -5,8 +5,8 @@ import gzip
 import os
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -40,6 +40,7 @@ _ENDINGS: dict[str, Format] = {
     ".csv": "csv",
     ".tsv": "csv",
 }
+_GZIP = b"\x1f\x8b"
 _COLUMNS: dict[Layout, tuple[str, ...]] = {
     "lists": ("context", "items", "clicks"),
     "rows": ("impression", "context", "item", "position", "click"),
@@ -107,6 +108,8 @@ class Log(Table):
     (a list of 0 and 1 of the same length). Layout ``rows`` has one row per shown item: ``impression``,
     ``context``, ``item``, ``position`` (from 1) and ``click``.
 
+    The functions in `prudent.readers` make a log of files in other formats; they fill ``origin`` and ``left_out``.
+
     >>> import prudent
     >>> log = prudent.Log("clicks/*.parquet", context="query", items="shown", clicks="clicked")
     >>> log.columns
@@ -122,6 +125,9 @@ class Log(Table):
     item: str = "item"
     position: str = "position"
     click: str = "click"
+    origin: tuple[str, ...] = field(default=(), kw_only=True)  # the files that a reader made the source from
+    left_out: Mapping[str, int] = field(default_factory=dict, kw_only=True)  # what it did not turn into lists
+    _folder: object = field(default=None, kw_only=True)  # a temporary one lives as long as the log that needs it
 
     def __post_init__(self) -> None:
         if self.layout not in _COLUMNS:
@@ -130,6 +136,11 @@ class Log(Table):
         for name in named:
             if named.count(name) > 1:
                 raise UsageError(f"The column {name!r} cannot stand for two things at once.")
+
+    @property
+    def names(self) -> list[str]:
+        """What to call the sources, one by one."""
+        return list(self.origin) or super().names
 
     @property
     def columns(self) -> dict[str, str]:
@@ -203,6 +214,18 @@ def _files_of(name: str) -> list[Path]:
     raise LogError(f"There is no file {path}.{did_you_mean(path.name, siblings)}")
 
 
+def find_text_files(source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> list[Path]:
+    """The same for files of text whose names need not tell their format: none empty, gzipped where the name says so."""
+    found = find_files(source)
+    for file in found:
+        head = first_bytes(file, 4)
+        if not head:
+            raise _empty(file)
+        if head.startswith(_GZIP):
+            raise _unnamed_gzip(file)
+    return found
+
+
 def file_format(files: Sequence[Path]) -> Format:
     """The one format of these files, by their endings and first bytes, which must agree."""
     formats = {path: _one_format(path) for path in files}
@@ -218,7 +241,7 @@ def _one_format(path: Path) -> Format:
     ending = Path(path.stem if zipped else path).suffix.lower()
     head = first_bytes(path, 64)
     if not head:
-        raise LogError(f"{path} is empty (0 bytes). Was its writer interrupted?")
+        raise _empty(path)
     is_parquet = head.startswith(b"PAR1")
     named = _ENDINGS.get(ending)
     if named == "parquet" and not is_parquet:
@@ -229,8 +252,8 @@ def _one_format(path: Path) -> Format:
         if named not in ("parquet", None):
             raise LogError(f"{path} is a Parquet file by its content. Rename it to end in .parquet.")
         return "parquet"
-    if head.startswith(b"\x1f\x8b"):
-        raise LogError(f"{path} is gzipped by its content. Rename it to end in .gz.")
+    if head.startswith(_GZIP):
+        raise _unnamed_gzip(path)
     if named is None:
         known = ", ".join(_ENDINGS)
         raise LogError(f"Cannot tell the format of {path} from its name. Known endings: {known} (.gz may follow).")
@@ -240,6 +263,14 @@ def _one_format(path: Path) -> Format:
     if named == "csv" and braced:
         raise LogError(f"{path} is JSON by its content. Rename it to end in .jsonl.")
     return named
+
+
+def _empty(path: Path) -> LogError:
+    return LogError(f"{path} is empty (0 bytes). Was its writer interrupted?")
+
+
+def _unnamed_gzip(path: Path) -> LogError:
+    return LogError(f"{path} is gzipped by its content. Rename it to end in .gz.")
 
 
 def first_bytes(path: Path, size: int) -> bytes:
