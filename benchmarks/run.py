@@ -67,6 +67,32 @@ def make_log(log: Path, folder: Path) -> None:
     write_log(named, SIZES[_size()], log, seed=1)
 
 
+def make_texts(log: Path, folder: Path) -> None:
+    """The same lists in the format yandex, one session each, and labels in lines as long as those of MSLR."""
+    import duckdb
+
+    duckdb.connect().execute(f"""
+        copy (
+            with pages as (
+                select row_number() over () as session, replace(context, 'query ', '') as query, clicks,
+                    list_transform(items, lambda item: replace(item, 'item-', '')) as urls
+                from read_parquet('{log}')
+            )
+            select unnest(
+                [concat_ws('\t', session, 0, 'Q', query, 0, array_to_string(urls, '\t'))] ||
+                list_transform(
+                    list_filter(range(1, len(urls) + 1), lambda i: clicks[i] = 1),
+                    lambda i: concat_ws('\t', session, i, 'C', urls[i])
+                )
+            )
+            from pages
+        ) to '{folder / "yandex.tsv"}' (format csv, header false, delimiter '\x01', quote '', escape '')
+    """)
+    features = " ".join(f"{number}:{number / 7:.6f}" for number in range(1, 137))
+    with (folder / "labels.txt").open("w") as file:
+        file.writelines(f"{document % 5} qid:{document // 120} {features}\n" for document in range(200_000))
+
+
 def scan(log: Path, folder: Path) -> None:
     """Read the same three columns and nothing else: no count can be cheaper."""
     import duckdb
@@ -94,6 +120,22 @@ def count(log: Path, folder: Path) -> None:
     import prudent
 
     prudent.count(prudent.Log(log), engine=prudent.DuckDB(memory=MEMORY), to=folder / "counts.parquet")
+
+
+def read_yandex(log: Path, folder: Path) -> None:
+    """What comes before counting where the log is text in the format yandex."""
+    import prudent
+
+    prudent.readers.read_yandex(folder / "yandex.tsv", engine=prudent.DuckDB(memory=MEMORY))
+
+
+def read_labels(log: Path, folder: Path) -> None:
+    """Print megabytes per CPU second of the reading alone, without the start of Python."""
+    import prudent
+
+    file, started = folder / "labels.txt", time.process_time()
+    prudent.readers.read_labels(file)
+    print(file.stat().st_size / 1e6 / (time.process_time() - started))
 
 
 def rank(log: Path, folder: Path) -> None:
@@ -124,8 +166,9 @@ def show_help(log: Path, folder: Path) -> None:
     subprocess.run([Path(sys.executable).with_name("prudent"), "--help"], check=True, stdout=subprocess.DEVNULL)
 
 
-MEASURED = (scan, bare, count, rank, rank_dcm, empirical_bayes, show_help)
-WORK: dict[str, Callable[[Path, Path], None]] = {work.__name__: work for work in (make_log, *MEASURED)}
+MEASURED = (scan, bare, count, rank, rank_dcm, empirical_bayes, read_yandex, read_labels, show_help)
+NOT_LONG = (rank_dcm, empirical_bayes, read_yandex, read_labels)
+WORK: dict[str, Callable[[Path, Path], None]] = {work.__name__: work for work in (make_log, make_texts, *MEASURED)}
 
 
 # --- measuring -------------------------------------------------------------------------------------------------------
@@ -158,21 +201,23 @@ def _size() -> str:
 def main() -> None:
     size = _size()
     rounds = 1 if size == "10m" else 5
-    measured = [work for work in MEASURED if size != "10m" or work not in (rank_dcm, empirical_bayes)]
+    measured = [work for work in MEASURED if size != "10m" or work not in NOT_LONG]
     with tempfile.TemporaryDirectory(prefix="prudent-bench-", dir=os.environ.get("BENCH_DIR")) as name:
         folder = Path(name)
         log = folder / "log.parquet"
         print(f"Making a log of {size} lists ...", flush=True)
         measure("make_log", log, folder)  # in a process of its own: its memory would show in all that follow
+        if read_yandex in measured:
+            measure("make_texts", log, folder)
         runs: dict[str, list[Run]] = {work.__name__: [] for work in measured}
-        prior: list[float] = []
+        printed_by: dict[str, list[float]] = {"empirical_bayes": [], "read_labels": []}
         for number in range(rounds):
             print(f"Round {number + 1} of {rounds} ...", flush=True)
             for work in runs:
                 run, printed = measure(work, log, folder)
                 runs[work].append(run)
-                if work == "empirical_bayes":
-                    prior.append(float(printed.splitlines()[0]))
+                if work in printed_by:
+                    printed_by[work].append(float(printed.splitlines()[0]))
         import prudent
 
         connection = prudent.Counts.read(folder / "counts.parquet").connection
@@ -180,11 +225,11 @@ def main() -> None:
             int(connection.execute(f"select count(*) from {table}").fetchall()[0][0]) for table in ("pairs", "contexts")
         )
         bytes_in, bytes_out = log.stat().st_size, (folder / "counts.parquet").stat().st_size
-    report(size, {work: median(taken) for work, taken in runs.items()}, prior, pairs, contexts)
+    report(size, {work: median(taken) for work, taken in runs.items()}, printed_by, pairs, contexts)
     print(f"The log has {bytes_in / 1e6:.0f} MB, its counts {bytes_out / 1e6:.0f} MB.")
 
 
-def report(size: str, took: dict[str, Run], prior: list[float], pairs: int, contexts: int) -> None:
+def report(size: str, took: dict[str, Run], printed: dict[str, list[float]], pairs: int, contexts: int) -> None:
     figures: dict[str, tuple[float, float | None]] = {
         "counting / bare histogram query, CPU": (took["count"].cpu / took["bare"].cpu, 1.3),
         "counting / bare scan, CPU": (took["count"].cpu / took["scan"].cpu, None),
@@ -192,9 +237,12 @@ def report(size: str, took: dict[str, Run], prior: list[float], pairs: int, cont
         "everything after the counts / counting, CPU": (took["rank"].cpu / took["count"].cpu, 1.0),
         "prudent --help, CPU seconds": (took["show_help"].cpu, 0.5),
     }
-    if prior:
+    if "rank_dcm" in took:
+        prior, speed = (statistics.median(printed[work]) for work in ("empirical_bayes", "read_labels"))
         figures["the same with model=dcm / counting, CPU"] = (took["rank_dcm"].cpu / took["count"].cpu, None)
-        figures["fitting the prior of eb / counting, CPU"] = (statistics.median(prior) / took["count"].cpu, 0.05)
+        figures["fitting the prior of eb / counting, CPU"] = (prior / took["count"].cpu, 0.05)
+        figures["reading yandex text / counting, CPU"] = (took["read_yandex"].cpu / took["count"].cpu, None)
+        figures["reading 100 MB of labels, CPU seconds"] = (100 / speed, 1.0)
     print(f"\n{size} lists of 10, {contexts:,} contexts, {pairs:,} context-item pairs\n")
     print(f"{'work':22}{'CPU s':>8}{'wall s':>8}{'peak GB':>9}")
     for work, run in took.items():

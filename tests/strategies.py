@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
 import prudent
+import prudent.shown
 from prudent.counts import Cells
 from prudent.engines import Tally
 
@@ -110,6 +111,20 @@ def quick_counts(lists: Sequence[Shown]) -> prudent.Counts:
     counts = prudent.Counts(files=(), tally=Tally(len(lists)))
     counts.__dict__["cells"] = Cells(context, pair, position, prev, click, more, n)  # where cached_property looks
     return counts
+
+
+def as_shown(lists: Sequence[Shown]) -> prudent.shown.Shown:
+    """The lists, numbered as the engine numbers them: by the sorted names of context and item."""
+    pairs = sorted({(context, item) for context, items, _ in lists for item in items})
+    contexts = sorted({context for context, _ in pairs})
+    number = {pair: i for i, pair in enumerate(pairs)}
+    length = reference.longest(lists)
+    items, clicks = np.full((len(lists), length), -1), np.zeros((len(lists), length), bool)
+    for i, (context, names, clicked) in enumerate(lists):
+        items[i, : len(names)] = [number[context, name] for name in names]
+        clicks[i, : len(names)] = clicked
+    of_pair = np.array([contexts.index(context) for context, _ in pairs])
+    return prudent.shown.Shown(of_pair, items, clicks, np.ones(len(lists), np.int64))
 
 
 def by_name(lists: Sequence[Shown], *columns: Any) -> dict[Pair, Any]:

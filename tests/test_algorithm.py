@@ -338,7 +338,7 @@ def test_provenance_says_what_to_do_again() -> None:
         2,
         3,
     )
-    assert said["counts"] == {"inputs": ["the Table"], "lists": 13, "rejected": {}}
+    assert said["counts"] == {"inputs": ["the Table"], "lists": 13, "rejected": {}, "left_out": {}}
     assert said["fitted"]["continuation"] == reference.truncated_continuation(LOG)
     assert "prior" in said["fitted"]
 

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import pytest
 
 import prudent
+from prudent.baselines import rivals
 from prudent.bounds import bounds
 from prudent.click_models import click_models
 from prudent.counts import COLUMNS
@@ -109,8 +110,8 @@ def test_public_name_is_explained(name: str) -> None:
     assert with_example or on_a_page
 
 
-@pytest.mark.parametrize("name", [*click_models, *bounds])
-def test_reading_discusses_every_model_and_bound(name: str) -> None:
+@pytest.mark.parametrize("name", [*click_models, *bounds, *rivals])
+def test_reading_discusses_every_model_bound_and_method(name: str) -> None:
     assert f"`{name}" in (ROOT / "docs" / "reading.md").read_text(encoding="utf-8")
 
 

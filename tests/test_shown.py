@@ -8,21 +8,7 @@ from hypothesis import given
 from prudent.shown import Shown
 
 from . import reference
-from .strategies import logs, quick_counts
-
-
-def as_shown(lists: list[reference.Shown]) -> Shown:
-    """The lists, numbered as the engine numbers them: by the sorted names of context and item."""
-    pairs = sorted({(context, item) for context, items, _ in lists for item in items})
-    contexts = sorted({context for context, _ in pairs})
-    number = {pair: i for i, pair in enumerate(pairs)}
-    length = reference.longest(lists)
-    items, clicks = np.full((len(lists), length), -1), np.zeros((len(lists), length), bool)
-    for i, (context, names, clicked) in enumerate(lists):
-        items[i, : len(names)] = [number[context, name] for name in names]
-        clicks[i, : len(names)] = clicked
-    of_pair = np.array([contexts.index(context) for context, _ in pairs])
-    return Shown(of_pair, items, clicks, np.ones(len(lists), np.int64))
+from .strategies import as_shown, logs, quick_counts
 
 
 @given(logs())

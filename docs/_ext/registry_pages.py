@@ -1,6 +1,6 @@
-"""Writes the reference pages that follow from the code: click models, bounds, the command line.
+"""Writes the reference pages that follow from the code: click models, bounds, other methods, the command line.
 
-A new model, bound or command appears in the site by existing. The pages go to ``reference/generated``, which
+A new model, bound, method or command appears in the site by existing. The pages go to ``reference/generated``, which
 is not part of the repository, and only a page that changed is written again.
 """
 
@@ -12,6 +12,7 @@ from typing import Any
 import typer
 from sphinx.application import Sphinx
 
+from prudent.baselines import rivals
 from prudent.bounds import bounds
 from prudent.cli import app as cli
 from prudent.click_models import click_models
@@ -31,6 +32,15 @@ BOUNDS_INTRO = """\
 A bound turns the evidence for an item, positives n₊ and negatives n₋, into the number that the item is ranked by.
 Write its name where a `bound` is asked for, in Python and on the command line: `eb(delta=0.2, pool=context)`.
 What each one promises is told in [How we read the paper](../../reading.md#what-each-bound-promises).
+"""
+
+METHODS_INTRO = """\
+# Methods to compare with
+
+These weigh whole lists, without a click model and without pessimism. Write the name of one where a `method` is asked
+for: `prudent.rank_by(log, "ips(clip=50)")`, `prudent rank LOG -o policy.parquet --method "ips(clip=50)"`. They read the
+log itself, since counts have forgotten whole lists. How we read them is told in
+[How we read the paper](../../reading.md#the-methods-to-compare-with).
 """
 
 CLI_INTRO = """\
@@ -70,6 +80,7 @@ def write_pages(app: Sphinx) -> None:
     pages = {
         "click-models.md": MODELS_INTRO + registry_page(click_models),
         "bounds.md": BOUNDS_INTRO + registry_page(bounds),
+        "methods.md": METHODS_INTRO + registry_page(rivals),
         "command-line.md": CLI_INTRO + cli_page(),
     }
     for name, text in pages.items():

@@ -15,7 +15,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from prudent import bounds, click_models
+    from prudent import baselines, bounds, click_models, readers
     from prudent.algorithm import rank
     from prudent.counts import Counts, count
     from prudent.engines.duckdb import DuckDB
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from prudent.health import check
     from prudent.log import Log
     from prudent.policy import Policy
+    from prudent.whole_lists import rank_by
 
 __version__ = "0.1.0"
 
@@ -33,11 +34,14 @@ __all__ = [
     "Policy",
     "PrudentError",
     "PrudentWarning",
+    "baselines",
     "bounds",
     "check",
     "click_models",
     "count",
     "rank",
+    "rank_by",
+    "readers",
 ]
 
 _ROOMS = {
@@ -50,12 +54,13 @@ _ROOMS = {
     "check": "health",
     "count": "counts",
     "rank": "algorithm",
+    "rank_by": "whole_lists",
 }
 
 
 def __getattr__(name: str) -> object:
     # On first use: SciPy alone takes longer to import than `prudent --help` may take.
-    if name in ("bounds", "click_models"):
+    if name in ("baselines", "bounds", "click_models", "readers"):
         return import_module(f"prudent.{name}")
     if name not in _ROOMS:
         raise AttributeError(f"module 'prudent' has no attribute {name!r}")

@@ -1,6 +1,7 @@
 """Algorithm 1: counts -> evidence -> lower bounds -> lists -> Policy."""
 
 import warnings
+from collections.abc import Mapping
 from dataclasses import replace
 from operator import index
 from os import PathLike
@@ -8,10 +9,11 @@ from typing import Any, NamedTuple
 
 import duckdb
 import numpy as np
+from numpy.typing import NDArray
 
 from prudent import __version__
 from prudent.arrays import BoolArray, IntArray
-from prudent.bounds import Bound, Scores, bounds
+from prudent.bounds import Bound, bounds
 from prudent.click_models import ClickModel, Evidence, click_models
 from prudent.click_models.base import number_items
 from prudent.counts import Counts
@@ -48,8 +50,8 @@ def rank(
     bound = bounds.parse(bound) if isinstance(bound, str) else bound
     if not isinstance(counts, Counts):
         raise UsageError(f"rank takes counts, not a {type(counts).__name__}: prudent.rank(prudent.count(log)).")
-    length = None if length is None else _whole("length", length, 1)
-    min_lists = _whole("min_lists", min_lists, 0)
+    length = None if length is None else whole_number("length", length, 1)
+    min_lists = whole_number("min_lists", min_lists, 0)
     cells = counts.cells
     if not cells.click.any():
         raise LogError(f"Not one of the {counts.tally.lists:,} lists has a click: there is nothing to learn from.")
@@ -66,8 +68,8 @@ def rank(
     kept = has_offer & (logged >= min_lists)
     if not kept.any():
         raise LogError(f"No context has a candidate and {min_lists:,} logged lists: there is nothing to rank.")
-    new = _only(best_lists(evidence, scores, length, known.offered), kept)
-    usual = _only(_usual(counts, known, length), kept)
+    new = only(best_lists(evidence, scores, length, known.offered), kept)
+    usual = only(_usual(counts, known, length), kept)
     if new.rank.max() > cells.positions:
         warnings.warn(
             f"Some lists are longer than any in the log, which ends at position {cells.positions}: nobody has seen "
@@ -84,8 +86,15 @@ def rank(
             ("usual_lower", usual, scores.lower),
         )
     }
-    differ = _differ(new, usual, length, len(kept))
-    _register(connection, evidence, scores, known.offered, new)
+    differ = differences(new, usual, length, len(kept))
+    columns = {
+        "lower": scores.lower,
+        "mean": scores.mean,
+        "positive": evidence.positive,
+        "negative": evidence.negative,
+        "impressions": evidence.impressions,
+    }
+    register(connection, new, columns, {name: column[new.row] for name, column in columns.items()}, known.offered)
     connection.register("per_context", {"lists": logged, **values, "differ": differ, "kept": kept})
     share = np.where(kept, logged, 0) / max(1, logged[kept].sum())
     provenance = {
@@ -100,6 +109,7 @@ def rank(
             "inputs": list(counts.origin),
             "lists": counts.tally.lists,
             "rejected": dict(counts.tally.rejected),
+            "left_out": dict(counts.tally.left_out),
         },
         "fitted": {**evidence.fitted, **({"prior": dict(scores.fitted)} if scores.fitted else {})},
         "summary": {
@@ -111,11 +121,11 @@ def rank(
             **{name: float(np.sum(share * of)) for name, of in values.items()},
         },
     }
-    return Policy(connection, provenance, _QUERIES, counts)
+    return Policy(connection, provenance, QUERIES, counts)
 
 
 _EVIDENCE = "lower, mean, positive, negative, impressions"
-_QUERIES = {
+QUERIES = {  # of a policy's tables, over what `register` makes, `known`, `known_contexts` and `per_context`
     "lists": "from lists",
     "scores": f"select context, item, {_EVIDENCE} from known positional join scored where offered",
     "contexts": "select context, lists, value, lower, usual_value, usual_lower, differ "
@@ -123,7 +133,8 @@ _QUERIES = {
 }
 
 
-def _whole(name: str, number: Any, least: int) -> int:
+def whole_number(name: str, number: Any, least: int) -> int:
+    """A setting that counts something."""
     try:
         number = index(number)  # NumPy's integers are as good as Python's
     except TypeError:
@@ -216,11 +227,12 @@ def _usual(counts: Counts, known: _Known, length: int) -> Lists:
     return Lists(row, known.context[row], usual.rank)
 
 
-def _only(lists: Lists, kept: BoolArray) -> Lists:
+def only(lists: Lists, kept: BoolArray) -> Lists:
+    """The lists of the contexts that are kept."""
     return Lists(*(column[kept[lists.context]] for column in lists))
 
 
-def _differ(new: Lists, usual: Lists, length: int, contexts: int) -> BoolArray:
+def differences(new: Lists, usual: Lists, length: int, contexts: int) -> BoolArray:
     """Whether the two lists of each context are not the same items in the same places."""
     tables = []
     for lists in (new, usual):
@@ -230,20 +242,16 @@ def _differ(new: Lists, usual: Lists, length: int, contexts: int) -> BoolArray:
     return np.asarray(np.any(tables[0] != tables[1], axis=1))
 
 
-def _register(
-    connection: duckdb.DuckDBPyConnection, evidence: Evidence, scores: Scores, offered: BoolArray, lists: Lists
+def register(
+    connection: duckdb.DuckDBPyConnection,
+    lists: Lists,
+    scored: Mapping[str, NDArray[Any]],
+    listed: Mapping[str, NDArray[Any]],
+    offered: BoolArray,
 ) -> None:
     """Make the tables `scored`, one row per row of `known`, and `lists`."""
-    columns = {
-        "lower": scores.lower,
-        "mean": scores.mean,
-        "positive": evidence.positive,
-        "negative": evidence.negative,
-        "impressions": evidence.impressions,
-    }
-    connection.register("scored", {**columns, "offered": offered})
-    chosen = {name: column[lists.row] for name, column in columns.items()}
-    connection.register("chosen", {"row": lists.row, "rank": lists.rank.astype(np.int32), **chosen})
+    connection.register("scored", {**scored, "offered": offered})
+    connection.register("chosen", {"row": lists.row, "rank": lists.rank.astype(np.int32), **listed})
     connection.execute(
         f"create temp table lists as select context, rank, item, {_EVIDENCE} "
         "from chosen join known using (row) order by context, rank"

@@ -1,11 +1,8 @@
 """Counts: the histogram between log and arrays. Above it data is big and lives in an engine, below it is numpy."""
 
 import json
-import shutil
-import tempfile
-import weakref
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib.resources import files as package_files
 from os import PathLike
@@ -21,7 +18,7 @@ from prudent.engines import Engine, Tally
 from prudent.engines.duckdb import COUNTS_VERSION, DuckDB, count_lists, counts_format
 from prudent.engines.quoting import file_text, text
 from prudent.errors import CountsError, LogError, UsageError
-from prudent.files import manifest_path, replacing, write_manifest
+from prudent.files import TemporaryFolder, manifest_path, replacing, write_manifest
 from prudent.log import Log, find_files, first_bytes
 
 MAX_BAD = 0.01
@@ -128,6 +125,7 @@ class Counts:
             "inputs": list(self.origin),
             "lists": self.tally.lists,
             "rejected": dict(self.tally.rejected),
+            "left_out": dict(self.tally.left_out),
         }
 
     def __add__(self, other: "Counts") -> "Counts":
@@ -214,24 +212,17 @@ def count(
     ``to`` is the Parquet file to write; without it the counts live in a temporary file that goes when they
     go. More than ``max_bad`` of rejected lists is an error, so that a wrong column does not go unnoticed.
     """
-    if not 0 <= max_bad <= 1:
-        raise UsageError(f"max_bad is {max_bad}; it is a share, between 0 and 1.")
+    check_max_bad(max_bad)
     if not isinstance(log, Log):
         raise UsageError(f"count takes a Log, not a {type(log).__name__}: prudent.count(prudent.Log(...)).")
     engine = engine or DuckDB()
     folder = None
     if to is None:
-        folder = _Folder()
+        folder = TemporaryFolder()
         to = folder.path / "counts.parquet"
     with replacing(to) as part:
-        tally = engine.histogram(log, QUERY, part)
-        if tally.lists + tally.bad == 0:
-            raise LogError(f"{log.name} has no lists: there is not a single row in it.")
-        if tally.share_bad > max_bad:
-            raise LogError(
-                f"{tally.bad} of {tally.lists + tally.bad} lists in {log.name} are bad ({tally.share_bad:.1%}, "
-                f"more than max_bad={max_bad:g} (--max-bad) allows): {'; '.join(describe_rejected(tally))}."
-            )
+        tally = replace(engine.histogram(log, QUERY, part), left_out=log.left_out)
+        check_tally(tally, log, max_bad)
     reader = engine if isinstance(engine, DuckDB) else DuckDB()
     counts = Counts((Path(to),), tally, reader, tuple(log.names), folder)
     if folder is None:
@@ -239,12 +230,21 @@ def count(
     return counts
 
 
-class _Folder:
-    """A temporary folder that goes with the last counts that need it; `TemporaryDirectory` would warn when it goes."""
+def check_max_bad(max_bad: float) -> None:
+    """It is a share."""
+    if not 0 <= max_bad <= 1:
+        raise UsageError(f"max_bad is {max_bad}; it is a share, between 0 and 1.")
 
-    def __init__(self) -> None:
-        self.path = Path(tempfile.mkdtemp(prefix="prudent-counts-"))
-        weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
+
+def check_tally(tally: Tally, log: Log, max_bad: float) -> None:
+    """Stop where there was nothing to count, or too much of it was wrong."""
+    if tally.lists + tally.bad == 0:
+        raise LogError(f"{log.name} has no lists: there is not a single row in it.")
+    if tally.share_bad > max_bad:
+        raise LogError(
+            f"{tally.bad} of {tally.lists + tally.bad} lists in {log.name} are bad ({tally.share_bad:.1%}, "
+            f"more than max_bad={max_bad:g} (--max-bad) allows): {'; '.join(describe_rejected(tally))}."
+        )
 
 
 def describe_rejected(tally: Tally) -> list[str]:
@@ -284,8 +284,8 @@ def _read_tally(connection: duckdb.DuckDBPyConnection, file: Path) -> Tally:
         )
     manifest = manifest_path(file)
     try:
-        rejected = json.loads(manifest.read_text(encoding="utf-8"))["rejected"] if manifest.exists() else {}
-        return Tally(count_lists(connection, file), rejected)
+        said = json.loads(manifest.read_text(encoding="utf-8")) if manifest.exists() else {"rejected": {}}
+        return Tally(count_lists(connection, file), said["rejected"], said.get("left_out", {}))
     except (ValueError, KeyError, TypeError) as error:
         raise CountsError(f"{manifest} is not a manifest of counts. Count the log again, or remove it.") from error
     except duckdb.Error as error:

@@ -143,7 +143,7 @@ class Policy:
         ).fetchall()
 
     def _title(self) -> str:
-        made_by = ", ".join(str(self.provenance[key]) for key in ("model", "bound") if key in self.provenance)
+        made_by = ", ".join(str(self.provenance[key]) for key in ("model", "bound", "method") if key in self.provenance)
         return f"Policy for {len(self):,} context{'' if len(self) == 1 else 's'}" + (
             f" by {made_by}" if made_by else ""
         )

@@ -10,15 +10,17 @@ from prudent.log import Log
 
 @dataclass(frozen=True)
 class Tally:
-    """What went through an engine: lists that were counted, and lists that were not, by reason."""
+    """What went through an engine: lists that were counted, and lists that were not, by reason.
+
+    ``left_out`` is what a reader of `prudent.readers` did not turn into lists at all, such as clicks outside them.
+    """
 
     lists: int
     rejected: Mapping[str, int] = field(default_factory=dict)
+    left_out: Mapping[str, int] = field(default_factory=dict)
 
     def __add__(self, other: "Tally") -> "Tally":
-        reasons = [*self.rejected, *(reason for reason in other.rejected if reason not in self.rejected)]
-        both = {reason: self.rejected.get(reason, 0) + other.rejected.get(reason, 0) for reason in reasons}
-        return Tally(self.lists + other.lists, both)
+        return Tally(self.lists + other.lists, _sum(self.rejected, other.rejected), _sum(self.left_out, other.left_out))
 
     @property
     def bad(self) -> int:
@@ -31,6 +33,10 @@ class Tally:
         return self.bad / max(1, self.bad + self.lists)
 
 
+def _sum(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
+    return {why: one.get(why, 0) + other.get(why, 0) for why in [*one, *other]}
+
+
 class Engine(Protocol):
     """Counts logs."""
 
@@ -39,5 +45,13 @@ class Engine(Protocol):
 
         The view has the columns context, item, position, prev, click and more, one row per item shown in a list
         that has none of the faults in `prudent.log.REASONS`; the tally says how many lists had which.
+        """
+        ...
+
+    def distinct_lists(self, log: Log, query: str, target: Path, length: int | None = None) -> Tally:
+        """Run `query` over the view ``shown`` of this log and write its rows to a Parquet file.
+
+        The view has the columns context, items and clicks, one row per list that has no fault, cut after `length`
+        positions; the query keeps them and says in a column n how often each was met.
         """
         ...

@@ -58,6 +58,26 @@ class DuckDB:
 
     def histogram(self, log: Log, query: str, target: Path) -> Tally:
         """See `Engine.histogram`."""
+        with self._checking(log, target) as connection:
+            connection.execute(f"create temp view impressions as {_IMPRESSIONS}")
+            connection.execute(f"copy ({query}) to {text(target)} ({counts_format})")
+            return _tally(connection, count_lists(connection, target))
+
+    def distinct_lists(self, log: Log, query: str, target: Path, length: int | None = None) -> Tally:
+        """See `Engine.distinct_lists`."""
+        with self._checking(log, target) as connection:
+            upto = "" if length is None else f"[1:{length:d}]"
+            connection.execute(
+                f"create temp view shown as select context, items{upto} as items, clicks{upto} as clicks "
+                "from checked where reason = 0"
+            )
+            connection.execute(f"copy ({query}) to {text(target)} (format parquet, compression zstd)")
+            counted = connection.execute(f"select coalesce(sum(n), 0)::bigint from read_parquet({file_text(target)})")
+            return _tally(connection, int(counted.fetchall()[0][0]))
+
+    @contextmanager
+    def _checking(self, log: Log, target: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+        """The views `lists` and `checked` of a log."""
         with self.connect(spill=target.parent) as connection, opened(connection, log) as source:
             # The order of rows means nothing here, and keeping it would cost memory.
             connection.execute("set preserve_insertion_order = false")
@@ -65,9 +85,7 @@ class DuckDB:
             kept = "view" if log.layout == "lists" and source.kind in ("parquet", None) else "table"
             connection.execute(f"create temp {kept} lists as {_lists(log, source)}")
             connection.execute(f"create temp view checked as {_checked(log, source)}")
-            connection.execute(f"create temp view impressions as {_IMPRESSIONS}")
-            connection.execute(f"copy ({query}) to {text(target)} ({counts_format})")
-            return _tally(connection, target)
+            yield connection
 
 
 COUNTS_VERSION = 1
@@ -182,9 +200,8 @@ _IMPRESSIONS = """
 """
 
 
-def _tally(connection: duckdb.DuckDBPyConnection, histogram: Path) -> Tally:
+def _tally(connection: duckdb.DuckDBPyConnection, counted: int) -> Tally:
     """Lists counted and rejected; only when some are missing does it take a second look at them, to tell why."""
-    counted = count_lists(connection, histogram)
     ((given,),) = connection.execute("select coalesce(sum(copies), 0)::bigint from lists").fetchall()
     if counted == given:
         return Tally(counted)

@@ -1,0 +1,143 @@
+"""The whole lists of a log -> a rival's lists -> Policy."""
+
+from dataclasses import replace
+from importlib.resources import files as package_files
+
+import duckdb
+import numpy as np
+
+from prudent import __version__
+from prudent.algorithm import QUERIES, differences, only, register, whole_number
+from prudent.baselines import Rival, fold, rivals
+from prudent.counts import MAX_BAD, Counts, check_max_bad, check_tally
+from prudent.engines import Tally
+from prudent.engines.duckdb import DuckDB
+from prudent.engines.quoting import file_text
+from prudent.errors import LogError, UsageError
+from prudent.files import TemporaryFolder
+from prudent.log import Log
+from prudent.policy import Policy
+from prudent.shown import Shown
+
+QUERY = package_files("prudent").joinpath("shown.sql").read_text(encoding="utf-8")
+
+
+def rank_by(
+    log: Log,
+    method: str | Rival,
+    length: int | None = None,
+    min_lists: int = 1,
+    engine: DuckDB | None = None,
+    max_bad: float = MAX_BAD,
+) -> Policy:
+    """Find, for every context, the best list by a method that `rank` is compared with.
+
+    These methods weigh whole lists, which counts have forgotten, so they read the log itself. None of them is
+    pessimistic: ``lower`` and ``mean`` of the policy are both what the method estimates that an item adds to the clicks
+    on its list where it stands; in `Policy.scores`, the best it could add anywhere. ``positive`` are clicks and
+    ``negative`` impressions without one.
+
+    method
+        A spelling such as ``"ips(clip=50)"``, ``"ip-ips"`` or ``"pi"``, or the object that it stands for.
+    length
+        How many items a list has at most; without it, as many as the longest logged list. Logged lists are cut there,
+        and what was shown or clicked below is as if it had never been logged.
+    min_lists
+        Contexts with fewer logged lists are left out, so that the caller keeps its own ranking there.
+    """
+    rival = rivals.parse(method) if isinstance(method, str) else method
+    if isinstance(log, Counts):
+        raise UsageError(f"{rival} needs the log itself: counts have forgotten whole lists.")
+    if not isinstance(log, Log):
+        raise UsageError(f"rank_by takes a Log, not a {type(log).__name__}: prudent.rank_by(prudent.Log(...), ...).")
+    length = None if length is None else whole_number("length", length, 1)
+    min_lists = whole_number("min_lists", min_lists, 0)
+    check_max_bad(max_bad)
+    connection, shown, tally = read_shown(log, engine or DuckDB(), length, max_bad)
+    if not shown.clicks.any():
+        where = "" if length is None else f" in its first {length:,} positions"
+        raise LogError(f"Not one of the {tally.lists:,} lists has a click{where}: there is nothing to learn from.")
+    totals = fold(shown)
+    kept = totals.logged >= min_lists
+    if not kept.any():
+        raise LogError(f"No context has {min_lists:,} logged lists: there is nothing to rank.")
+    choice = rival.choose(totals)
+    listed = kept[choice.lists.context]
+    new, usual = only(choice.lists, kept), only(totals.listing(totals.usual), kept)
+    counted = {
+        "positive": totals.positive.astype(np.float64),
+        "negative": (totals.impressions - totals.positive).astype(np.float64),
+        "impressions": totals.impressions,
+    }
+    adds = choice.adds[listed]
+    register(
+        connection,
+        new,
+        {"lower": choice.best, "mean": choice.best, **counted},
+        {"lower": adds, "mean": adds, **{name: column[new.row] for name, column in counted.items()}},
+        np.ones(totals.pairs, bool),
+    )
+    values = {"value": np.bincount(new.context, adds, minlength=len(kept)), "usual_value": choice.usual}
+    differ = differences(new, usual, totals.length, len(kept))
+    per_context = {"lists": totals.logged, **values, "lower": values["value"], "usual_lower": values["usual_value"]}
+    connection.register("per_context", {**per_context, "differ": differ, "kept": kept})
+    share = np.where(kept, totals.logged, 0) / totals.logged[kept].sum()
+    provenance = {
+        "prudent": __version__,
+        "method": str(rival),
+        "length": length or totals.length,
+        "min_lists": min_lists,
+        "counts": {
+            "inputs": list(log.names),
+            "lists": tally.lists,
+            "rejected": dict(tally.rejected),
+            "left_out": dict(tally.left_out),
+        },
+        "fitted": {},
+        "summary": {
+            "contexts": int(kept.sum()),
+            "too_few_lists": int((~kept).sum()),
+            "without_candidates": 0,
+            "differ": int(differ[kept].sum()),
+            "unit": "clicks",
+            **{name: float(np.sum(share * of)) for name, of in values.items()},
+        },
+    }
+    return Policy(connection, provenance, QUERIES)
+
+
+def read_shown(
+    log: Log, engine: DuckDB, length: int | None, max_bad: float
+) -> tuple[duckdb.DuckDBPyConnection, Shown, Tally]:
+    """Whole lists, cut after `length` positions, as arrays, and a database that knows the names of their numbers.
+
+    Its views `known` and `known_contexts` have the names in the order in which the arrays number pairs and contexts.
+    """
+    folder = TemporaryFolder()
+    file = folder.path / "lists.parquet"
+    longest = None if length is None else min(length, 1 << 31)  # DuckDB counts in 64 bits
+    tally = replace(engine.distinct_lists(log, QUERY, file, longest), left_out=log.left_out)
+    check_tally(tally, log, max_bad)
+    connection = engine.open()
+    run = connection.execute
+    source = f"read_parquet({file_text(file)}, file_row_number = true)"
+    run(
+        "create table pairs as select distinct context, item "
+        f"from (select context, unnest(items) as item from {source}) order by context, item"
+    )
+    run("create temp view known as select rowid as row, context, item from pairs")
+    run("create temp table known_contexts as select distinct context from pairs order by context")
+    sizes = run("select count(*) as n from pairs group by context order by context").fetchnumpy()["n"]
+    lists = run(f"select n, len(items) as length from {source} order by file_row_number").fetchnumpy()
+    found = run(
+        "select list, position, pairs.rowid as pair, click from ("
+        "select file_row_number as list, context, unnest(items) as item, "
+        f"unnest(range(len(items))) as position, unnest(clicks) = 1 as click from {source}"
+        ") join pairs using (context, item)"
+    ).fetchnumpy()
+    shape = len(lists["n"]), int(lists["length"].max(initial=0))
+    items, clicks = np.full(shape, -1), np.zeros(shape, bool)
+    items[found["list"], found["position"]] = found["pair"]
+    clicks[found["list"], found["position"]] = found["click"]
+    context = np.repeat(np.arange(len(sizes)), sizes)
+    return connection, Shown(context, items, clicks, lists["n"].astype(np.int64)), tally
