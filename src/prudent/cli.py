@@ -21,18 +21,24 @@ from prudent.errors import PrudentError, UsageError, WriteError
 from prudent.terminal import (
     busy,
     close_stdout,
+    counting_down,
     fail,
     out,
     plain,
     print_json,
     say,
+    show_catalogue,
     show_health,
+    show_left_out,
     show_policy,
+    show_rows,
     show_warning,
 )
 
 if TYPE_CHECKING:
     from prudent.counts import Counts
+    from prudent.engines.duckdb import DuckDB
+    from prudent.log import Log
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -50,6 +56,13 @@ class Layout(StrEnum):
     rows = "rows"
 
 
+class Format(StrEnum):
+    """The formats of `prudent.readers`."""
+
+    yandex = "yandex"
+    yandex_personalized = "yandex-personalized"
+
+
 def _option(*names: str, panel: str | None = None, **settings: Any) -> Any:
     return typer.Option(*names, rich_help_panel=panel, **settings)
 
@@ -60,6 +73,7 @@ Inputs = Annotated[
 Output = Annotated[Path, _option("--output", "-o", help="File to write.")]
 LayoutOption = Annotated[Layout, _option("--layout", panel="Log", help="One row per shown list, or per shown item.")]
 MaxBad = Annotated[float, _option("--max-bad", panel="Log", min=0, max=1, help="Share of bad lists to put up with.")]
+MODEL, BOUND = "auto", "exposure(delta=0.5)"  # what `rank` takes when nothing is said
 Json = Annotated[bool, _option("--json", help="Print the result as JSON.")]
 
 
@@ -67,6 +81,9 @@ Json = Annotated[bool, _option("--json", help="Print the result as JSON.")]
 class Reading:
     """Where lists and clicks are in a log, and what the engine may use: options of every command that reads logs."""
 
+    format: Annotated[
+        Format | None, _option("--format", panel="Log", help="A format that says itself what its columns mean.")
+    ] = None
     layout: LayoutOption = Layout.lists
     context: Annotated[str, _option("--context", panel="Log", help="Column of the context.")] = "context"
     items: Annotated[str, _option("--items", panel="Log", help="Column of the shown items (layout lists).")] = "items"
@@ -123,29 +140,50 @@ def rank_command(
     length: Annotated[
         int | None, typer.Option(min=1, help="Items per list. [dim]Default: as the longest logged list.[/dim]")
     ] = None,
-    model: Annotated[str, typer.Option(help="auto, or cascade cm, dependent clicks dcm, position-based pbm.")] = "auto",
+    model: Annotated[
+        str | None,
+        typer.Option(help="auto, or cascade cm, dependent clicks dcm, position-based pbm.", show_default=MODEL),
+    ] = None,
     bound: Annotated[
-        str, typer.Option(help="exposure, eb, bayes, hoeffding or mle, e.g. 'eb(delta=0.2)'.")
-    ] = "exposure(delta=0.5)",
+        str | None,
+        typer.Option(help="exposure, eb, bayes, hoeffding or mle, e.g. 'eb(delta=0.2)'.", show_default=BOUND),
+    ] = None,
+    method: Annotated[
+        str | None, typer.Option(help="Instead, one to compare with: ips, ip-ips or pi, e.g. 'ips(clip=50)'.")
+    ] = None,
     candidates: Annotated[str | None, typer.Option(help="File of context, item: what may be shown.")] = None,
     min_lists: Annotated[int, typer.Option(min=0, help="Leave out contexts with fewer logged lists.")] = 1,
     max_bad: MaxBad = 0.01,
     as_json: Json = False,
 ) -> None:
     """Find the best list of every context, from logs or from counts."""
-    from prudent import bounds, click_models
+    from prudent import baselines, bounds, click_models
     from prudent.algorithm import rank
     from prudent.log import find_files
+    from prudent.whole_lists import rank_by
 
-    model_, bound_ = click_models.parse(model), bounds.parse(bound)  # a typo should not wait for the counting
+    # A typo should not wait for the counting.
+    model_, bound_ = click_models.parse(model or MODEL), bounds.parse(bound or BOUND)
+    rival = None if method is None else baselines.parse(method)
+    if rival is not None:
+        for name, given in (("model", model), ("bound", bound), ("candidates", candidates)):
+            if given is not None:
+                raise UsageError(f"--method {rival} knows no {name}: leave out --{name}, or --method.")
     files = find_files(inputs) + ([Path(candidates)] if candidates is not None else [])
     _check_parquet(output, files)
     if scores is not None:
         _check_parquet(scores, [*files, output])
-    counts = _counts(inputs, reading, max_bad)
-    with busy("Ranking"):
-        policy = rank(counts, model_, bound_, length, candidates, min_lists)
-        policy.write(output, scores)
+    if rival is None:
+        counts = _counts(inputs, reading, max_bad)
+        with busy("Ranking"):
+            policy = rank(counts, model_, bound_, length, candidates, min_lists)
+            policy.write(output, scores)
+    else:
+        engine = _engine(reading)
+        log = _log_alone(inputs, reading, engine, str(rival))
+        with busy("Ranking"):
+            policy = rank_by(log, rival, length, min_lists, engine, max_bad)
+            policy.write(output, scores)
     if as_json:
         print_json(policy.provenance)
     else:
@@ -173,6 +211,7 @@ def count_command(
     say(f"Counted {counts.tally.lists:,} lists into {plain(str(output))}.")
     for reason in describe_rejected(counts.tally):
         say(f"Rejected {plain(reason)}.")
+    show_left_out(counts.tally.left_out)
     say(f"Next: prudent rank {plain(str(output))} -o policy.parquet")
 
 
@@ -253,6 +292,53 @@ def demo_command(
     demo(folder, out, seed)
 
 
+@app.command("reproduce")
+def reproduce_command(
+    name: Annotated[str, typer.Argument(help="An experiment, [bold]all[/bold], or [bold]list[/bold] for their names.")],
+    output: Annotated[Path | None, _option("--output", "-o", help="Folder for table, figure and manifest.")] = None,
+    data: Annotated[
+        list[str] | None,
+        typer.Option(help="Real data: a file or glob, repeatable. [dim]Default: a stand-in.[/dim]"),
+    ] = None,
+    form: Annotated[
+        str | None, typer.Option("--format", help="Of the data: yandex, yandex-personalized or letor.")
+    ] = None,
+    repetitions: Annotated[
+        int | None, typer.Option(min=1, help="How often to repeat. [dim]Default: as each experiment needs.[/dim]")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Same seed, same table, to the byte.")] = 0,
+    deltas: Annotated[
+        str | None, typer.Option(help="Values of δ, as in 0.1,0.2,0.5. [dim]Default: the paper's 16.[/dim]")
+    ] = None,
+    methods: Annotated[
+        str | None, typer.Option(help="As in 'mle,eb,ips'. [dim]Default: the paper's seven and exposure.[/dim]")
+    ] = None,
+    processes: Annotated[
+        int | None, typer.Option(min=1, help="Processes to work in. [dim]Default: one for each core.[/dim]")
+    ] = None,
+) -> None:
+    """Run an experiment of the paper again, on real data or on a stand-in.
+
+    An interrupted run goes on where it stopped when the same command is given again.
+    """
+    import os
+
+    from prudent.experiments.reproduce import CATALOGUE, make_request, reproduce
+
+    if name == "list":
+        show_catalogue({name: experiment.about for name, experiment in CATALOGUE.items()})
+        return
+    if output is None:
+        raise UsageError("Say where the results go: --output DIR (-o DIR).")
+    request = make_request(data or [], form, repetitions, seed, deltas, methods, processes or os.cpu_count() or 1)
+    with counting_down() as watch:
+        for one, outcome in reproduce(name, output, request, watch):
+            show_rows(one, outcome.rows)
+            for note in outcome.notes:
+                say(note)
+    say(f"Tables, figures and manifests are in {plain(str(output))}.")
+
+
 def main() -> None:
     """Entry point: errors of the family become one line and their exit code."""
     warnings.showwarning = show_warning  # type: ignore[assignment]
@@ -283,16 +369,9 @@ def main() -> None:
 def _counts(inputs: Sequence[str], reading: Reading, max_bad: float, to: Path | None = None) -> "Counts":
     """Counts from counts, or from logs by counting them."""
     from prudent.counts import Counts, count, is_counts
-    from prudent.engines.duckdb import DuckDB
-    from prudent.log import Log, find_files
 
-    columns = asdict(reading) | {"layout": reading.layout.value}
-    engine = DuckDB(columns.pop("memory"), columns.pop("threads"))
-    files = find_files(inputs)
-    real = [file.resolve() for file in files]  # the same file may go by several names
-    if len(set(real)) < len(real):
-        twice = next(file for file, at in zip(files, real, strict=True) if real.count(at) > 1)
-        raise UsageError(f"{twice} is named twice, and would be counted twice.")
+    engine = _engine(reading)
+    files = _files(inputs)
     counted = [file for file in files if is_counts(file)]
     if len(counted) == len(files):
         counts = Counts.read(*files, engine=engine)
@@ -303,7 +382,49 @@ def _counts(inputs: Sequence[str], reading: Reading, max_bad: float, to: Path | 
     if counted:
         raise UsageError(f"{counted[0]} holds counts and others do not. Count the logs first, then give counts only.")
     with busy("Counting"):
-        return count(Log(list(inputs), **columns), engine, to, max_bad)
+        return count(_log(inputs, reading, engine), engine, to, max_bad)
+
+
+def _log_alone(inputs: Sequence[str], reading: Reading, engine: "DuckDB", method: str) -> "Log":
+    """Logs, where counts would not do."""
+    from prudent.counts import is_counts
+
+    for file in _files(inputs):
+        if is_counts(file):
+            raise UsageError(f"{file} holds counts, which have forgotten whole lists: {method} needs the log itself.")
+    return _log(inputs, reading, engine)
+
+
+def _engine(reading: Reading) -> "DuckDB":
+    from prudent.engines.duckdb import DuckDB
+
+    return DuckDB(reading.memory, reading.threads)
+
+
+def _files(inputs: Sequence[str]) -> list[Path]:
+    """The files that are named, each of them once."""
+    from prudent.log import find_files
+
+    files = find_files(inputs)
+    real = [file.resolve() for file in files]  # the same file may go by several names
+    if len(set(real)) < len(real):
+        twice = next(file for file, at in zip(files, real, strict=True) if real.count(at) > 1)
+        raise UsageError(f"{twice} is named twice, and would be counted twice.")
+    return files
+
+
+def _log(inputs: Sequence[str], reading: Reading, engine: "DuckDB") -> "Log":
+    from prudent.log import Log
+    from prudent.readers import FORMATS
+
+    settings = {f.name: getattr(reading, f.name) for f in fields(Reading) if f.name not in ("memory", "threads")}
+    given = settings.pop("format")
+    if given is None:
+        return Log(list(inputs), **settings | {"layout": reading.layout.value})
+    for f in fields(Reading):
+        if f.name in settings and settings[f.name] != f.default:
+            raise UsageError(f"--format {given.value} says what every column means: leave out --{f.name}.")
+    return FORMATS[given.value](list(inputs), engine=engine)
 
 
 def _check_output(output: Path, others: Sequence[Path]) -> None:

@@ -4,7 +4,7 @@ import json
 import math
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -16,6 +16,7 @@ from rich.text import Text
 from prudent.errors import PrudentWarning
 
 if TYPE_CHECKING:
+    from prudent.experiments.table import Row
     from prudent.health import Health
     from prudent.policy import Policy
 
@@ -46,6 +47,33 @@ def busy(doing: str) -> Iterator[None]:
         yield
 
 
+@contextmanager
+def counting_down() -> Iterator[Callable[[str, int, int], None]]:
+    """A bar with the time left, on a terminal only; told what is being done, how far it is, and how far it goes."""
+    if not err.is_terminal:
+        yield lambda doing, done, total: None
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    with Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        console=err,
+        transient=True,
+    ) as progress:
+        task = progress.add_task("")
+
+        def watch(doing: str, done: int, total: int) -> None:
+            started = progress.tasks[task].description != doing or progress.tasks[task].total != total
+            if started:  # the speed of the one before says nothing about this one
+                progress.reset(task)
+            progress.update(task, description=doing, completed=done, total=total)
+
+        yield watch
+
+
 def show_warning(message: Warning | str, category: type[Warning], *_: object) -> None:
     """In place of `warnings.showwarning`, whose file and line mean nothing to a user."""
     style = "yellow" if issubclass(category, PrudentWarning) else "dim"
@@ -65,6 +93,12 @@ def say(line: str) -> None:
 def print_json(content: object) -> None:
     """Print for a machine."""
     out.out(json.dumps(content, indent=2, ensure_ascii=True, default=dict), highlight=False)
+
+
+def show_left_out(left_out: Mapping[str, int]) -> None:
+    """What a reader of a named format did not turn into lists."""
+    for what, n in left_out.items():
+        say(f"Left out: {n:,} {plain(what)}.")
 
 
 def _table(*columns: str, title: str | None = None) -> Table:
@@ -110,6 +144,7 @@ def show_health(health: "Health") -> None:
         out.print(rejected)
     else:
         out.print("No list was rejected.")
+    show_left_out(health.left_out)
     out.print()
     for verdict in health.verdicts():
         out.print(f"• {verdict}", markup=False)
@@ -122,21 +157,26 @@ def show_policy(policy: "Policy", output: Path, scores: Path | None) -> None:
 
     said = policy.provenance
     summary = said["summary"]
-    say(
-        f"{summary['contexts']:,} lists by {said['model']} and {said['bound']}, from {said['counts']['lists']:,} logged"
-    )
+    method = said.get("method")
+    made_by = method or f"{said['model']} and {said['bound']}"
+    say(f"{summary['contexts']:,} lists by {made_by}, from {said['counts']['lists']:,} logged")
     for reason in describe_rejected(Tally(0, said["counts"]["rejected"])):
         say(f"Rejected {plain(reason)}.")
+    show_left_out(said["counts"]["left_out"])
     if summary["too_few_lists"]:
         say(f"Left out for fewer than {said['min_lists']:,} logged lists: {summary['too_few_lists']:,} contexts.")
     if summary["without_candidates"]:
         say(f"Left out because nothing may be shown there: {summary['without_candidates']:,} contexts.")
     say(f"{summary['differ']:,} of {summary['contexts']:,} differ from the list that was mostly shown.\n")
-    table = _table(f"value of a list ({summary['unit']})", "estimated", "lower bound")
-    table.add_row("new", f"{summary['value']:.4f}", f"{summary['lower']:.4f}")
-    table.add_row("mostly shown", f"{summary['usual_value']:.4f}", f"{summary['usual_lower']:.4f}")
+    columns = ("estimated", "lower bound") if method is None else (f"as {method} estimates it",)
+    table = _table(f"value of a list ({summary['unit']})", *columns)
+    for name, of in (("new", ""), ("mostly shown", "usual_")):
+        table.add_row(name, *(f"{summary[of + kind]:.4f}" for kind in ("value", "lower")[: len(columns)]))
     out.print(table)
-    out.print()
+    if method is None:
+        out.print()
+    else:
+        say("The estimate is the method's own, and the new lists were chosen for it: it is not what they will get.")
     _show_fitted(said["fitted"])
     _show_changes(policy)
     say(f"\nThe lists are in {plain(str(output))}.")
@@ -183,10 +223,11 @@ def _show_changes(policy: "Policy") -> None:
     )
     if not changes:
         return
-    table = _table("largest changes", "lists", "before", "after", "lower bound", "new first item")
-    for context, lists, before, after, lower in changes:
+    columns = ["before", "after", *(["lower bound"] if "bound" in policy.provenance else [])]
+    table = _table("largest changes", "lists", *columns, "new first item")
+    for context, lists, *estimates in changes:
         first = plain(str(policy[context][0]))
-        values = (f"{value:.3f}" for value in (before, after, lower))
+        values = (f"{value:.3f}" for value in estimates[: len(columns)])
         table.add_row(Text(plain(str(context))), f"{lists:,}", *values, Text(first))
     out.print()
     out.print(table)
@@ -201,3 +242,36 @@ def fail(message: str, code: int) -> NoReturn:
 def close_stdout() -> None:
     """Let what is still buffered go nowhere; Python would try again to write it, and complain."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def show_rows(name: str, rows: "Sequence[Row]") -> None:
+    """What `prudent reproduce` says: the error of every method as a share of the MLE's."""
+    groups: dict[tuple[str, str], dict[tuple[str, int], list[Row]]] = {}
+    for row in rows:
+        groups.setdefault((row.data, row.logging), {}).setdefault((row.model, row.n), []).append(row)
+    methods = list(dict.fromkeys(row.method for row in rows if row.method != "mle"))
+    for (data, logging), panels in groups.items():
+        table = _table("model", "n", "mle", *methods, title=plain(f"{name}: {data}; logging: {logging}"))
+        for (model, n), of in panels.items():
+            mle = next((row.error for row in of if row.method == "mle"), math.nan)
+            table.add_row(plain(model), f"{n:,}", f"{mle:.4f}", *(_share(of, method, mle) for method in methods))
+        out.print(table)
+    say(
+        "mle: its error V(A*) − V(Â). The others: theirs as a share of it, at δ = 0.2 (exposure: 0.5) or the nearest δ."
+    )
+
+
+def _share(rows: "Sequence[Row]", method: str, mle: float) -> str:
+    level = 0.5 if method.startswith("exposure") else 0.2
+    known = [row for row in rows if row.method == method]
+    best = min(known, key=lambda row: abs((row.delta or 0) - level), default=None)
+    return "" if best is None else f"{best.error / mle:.2f}" if mle > 0 else "–"
+
+
+def show_catalogue(abouts: dict[str, str]) -> None:
+    """What `prudent reproduce list` says."""
+    table = _table("experiment", "what it shows")
+    table.columns[1].justify = "left"
+    for name, about in abouts.items():
+        table.add_row(name, about)
+    out.print(table)

@@ -1,9 +1,10 @@
 """The quantile of a posterior under a given prior."""
 
+from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import betainccinv, betaincinv, expit
@@ -21,17 +22,17 @@ class Prior(NamedTuple):
     fitted: Mapping[str, Any] = MappingProxyType({})  # what was learned to get there; fits JSON
 
 
-class PosteriorBound(Bound, Protocol):
+class PosteriorBound(Bound):
     """A quantile of the posterior under some prior. The prior does not depend on δ: fit once, then sweep δ."""
 
     @property
+    @abstractmethod
     def delta(self) -> float:
         """P(θ ≤ L(a)) is δ/2."""
-        ...
 
+    @abstractmethod
     def prior(self, evidence: Evidence) -> Prior:
         """What is believed of every pair before its own clicks are looked at."""
-        ...
 
     def score(self, evidence: Evidence) -> Scores:
         """Quantile and mean of the posterior."""

@@ -1,0 +1,1 @@
+"""The paper's experiments: protocols in, tables of results and figures out."""

@@ -1,0 +1,139 @@
+"""One experiment in one repetition: draw a log, learn lists from it by every method, compare them with the best."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
+from zlib import crc32
+
+import numpy as np
+
+from prudent.arrays import BoolArray, FloatArray
+from prudent.baselines import Rival, clip_for, fold
+from prudent.bounds import Bound, Scores
+from prudent.bounds.bayes import PosteriorBound, Prior, posterior_scores
+from prudent.click_models import ClickModel, Evidence
+from prudent.errors import NotIdentifiedError
+from prudent.experiments.sources import Source, known_examination
+from prudent.ranking import Lists, best_lists
+from prudent.shown import Shown
+from prudent.simulate import World, value
+from prudent.simulate import best_lists as truly_best_lists
+
+_T = TypeVar("_T")
+
+DELTAS = (0.05, 0.1, 0.15, 0.2, 0.25, 0.35, 0.45, 0.5, 0.55, 0.65, 0.75, 0.8, 0.85, 0.9, 0.95, 1.0)
+"""The 16 values of δ for which Sec. 8.3 prints a clip."""
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """What is repeated: logs of one source, n lists for each context, and what learns from them.
+
+    `data` and `logging` are what tables call the source. The random numbers of a repetition depend on them, on the kind
+    of clicks and on n, but not on who learns: two protocols that differ in the learner alone see the same logs.
+    """
+
+    data: str
+    logging: str
+    source: Source
+    model: ClickModel  # that the learner believes in
+    bounds: Mapping[str, Bound]  # label -> the bound that is swept over δ
+    rivals: Mapping[str, Rival] = field(default_factory=dict)  # label -> the rival that is swept over clips
+    deltas: tuple[float, ...] = DELTAS
+    n: int = 1_000
+    label: str = ""  # of the model in tables; without it, as it is spelled
+
+    @property
+    def arms(self) -> list[tuple[str, float | None]]:
+        """Label and δ of everything that is measured, in the order of `errors`; None where δ plays no part."""
+        methods: dict[str, Bound | Rival] = {**self.bounds, **self.rivals}
+        return [(label, delta) for label, method in methods.items() for delta in self._deltas(method)]
+
+    def _deltas(self, method: Bound | Rival) -> tuple[float | None, ...]:
+        return self.deltas if hasattr(method, "delta") or hasattr(method, "clip") else (None,)
+
+    def seed(self, seed: int, repetition: int) -> np.random.SeedSequence:
+        """Of the random numbers of one repetition."""
+        key = f"{self.data}|{self.logging}|{self.source.kind}|{self.n}"
+        return np.random.SeedSequence(seed, spawn_key=(crc32(key.encode()), repetition))
+
+    def errors(self, seed: int, repetition: int) -> FloatArray:
+        """V(A*) − V(Â) of every arm, averaged over contexts."""
+        world, shown = self.source.draw(self.n, np.random.default_rng(self.seed(seed, repetition)))
+        best = value(world, truly_best_lists(world)).mean()
+        found = [value(world, _as_table(lists, world)).mean() for lists in self._learn(world, shown)]
+        return np.asarray(best - np.array(found))
+
+    def _learn(self, world: World, shown: Shown) -> Iterator[Lists]:
+        if self.bounds:
+            evidence = gather(self.model, world, shown)
+            for bound in self.bounds.values():
+                yield from sweep(bound, evidence, self._deltas(bound), world.length)
+        if self.rivals:
+            totals = fold(shown)
+            for rival in self.rivals.values():
+                for delta in self._deltas(rival):
+                    yield rival.lists(totals) if delta is None else _with(rival, clip=clip_for(delta)).lists(totals)
+
+
+def gather(model: ClickModel, world: World, shown: Shown) -> Evidence:
+    """What the learner counts; where its log does not link the positions of lists, it is told their examination."""
+    try:
+        return model.evidence(shown)
+    except NotIdentifiedError:
+        return known_examination(world).evidence(shown)
+
+
+def sweep(bound: Bound, evidence: Evidence, deltas: tuple[float | None, ...], length: int) -> Iterator[Lists]:
+    """The best lists by one bound at each δ."""
+    if not isinstance(bound, PosteriorBound):
+        scores = [(bound if delta is None else _with(bound, delta=delta)).score(evidence) for delta in deltas]
+        yield from best_lists_of_each(evidence, scores, length)
+        return
+    prior = bound.prior(evidence)
+    rows = np.flatnonzero(_may_be_chosen(evidence, length))
+    few = replace(evidence, **{name: getattr(evidence, name)[rows] for name in _PER_PAIR})
+    alpha, beta = (np.broadcast_to(of, evidence.context.shape)[rows] for of in prior[:2])
+    scores = [posterior_scores(few, Prior(alpha, beta), bound.delta if delta is None else delta) for delta in deltas]
+    for lists in best_lists_of_each(few, scores, length):
+        yield lists._replace(row=rows[lists.row])
+
+
+_PER_PAIR = ("context", "item", "positive", "negative", "impressions")
+
+
+def best_lists_of_each(evidence: Evidence, scores: Sequence[Scores], length: int) -> Iterator[Lists]:
+    """The best lists by each of several scores, found in one go: another δ is as good as another context."""
+    times, pairs = len(scores), len(evidence.context)
+    contexts = int(evidence.context[-1]) + 1
+    number = np.repeat(np.arange(times), pairs)
+    tiled: dict[str, Any] = {name: np.tile(getattr(evidence, name), times) for name in _PER_PAIR}
+    stacked = replace(evidence, **{**tiled, "context": tiled["context"] + number * contexts})
+    lower, mean = (np.concatenate([getattr(score, name) for score in scores]) for name in ("lower", "mean"))
+    found = best_lists(stacked, Scores(lower, mean), length)
+    ends = np.searchsorted(found.context, np.arange(1, times) * contexts)
+    for k, (row, context, rank) in enumerate(zip(*(np.split(column, ends) for column in found), strict=True)):
+        yield Lists(row - k * pairs, context - k * contexts, rank)
+
+
+def _may_be_chosen(evidence: Evidence, length: int) -> BoolArray:
+    """Leave out unseen items of a context beyond the first K: all have the same posterior, and the first are taken.
+
+    Where a query has hundreds of documents most are unseen, and a quantile of each would be the cost of everything.
+    """
+    unseen = evidence.impressions == 0
+    before = np.cumsum(unseen) - unseen
+    first = np.searchsorted(evidence.context, evidence.context)  # where its context starts
+    return np.asarray(~unseen | (before - before[first] < length))
+
+
+def _with(method: _T, **settings: float) -> _T:
+    """The same method with other settings; every registered one is a frozen dataclass, which protocols cannot say."""
+    return replace(method, **settings)  # type: ignore[type-var]
+
+
+def _as_table(lists: Lists, world: World) -> np.ndarray:
+    """Pair numbers, one row for each context; −1 where a list has ended."""
+    table = np.full((len(world.contexts), world.length), -1)
+    table[lists.context, lists.rank - 1] = lists.row
+    return table

@@ -1,0 +1,201 @@
+"""One experiment by its name: data in; a table, a figure and a manifest out."""
+
+import re
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from time import monotonic
+from typing import Any, Literal
+
+from prudent import __version__
+from prudent.bounds.base import check_delta
+from prudent.errors import PrudentWarning, UsageError, did_you_mean
+from prudent.experiments import figures, paper, readings
+from prudent.experiments.bench import METHODS, Bench, Outcome, check_methods
+from prudent.experiments.data import ClickLog, LabelSet, read_click_log, read_label_set
+from prudent.experiments.laboratory import Laboratory
+from prudent.experiments.protocol import DELTAS
+from prudent.experiments.table import write_repetitions, write_rows
+from prudent.files import write_manifest
+from prudent.log import find_text_files
+
+FORMATS = ("yandex", "yandex-personalized", "letor")
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """What can be run by name."""
+
+    about: str  # one line, for lists of them
+    run: Callable[[Bench], Outcome]
+    takes: Literal["clicks", "labels", "both", "nothing"]  # what real data it runs on
+
+
+CATALOGUE: Mapping[str, Experiment] = {
+    "top-queries": Experiment("all methods on the ten most frequent queries (Fig. 2)", paper.top_queries, "clicks"),
+    "top-query": Experiment("the same on the most frequent query (App. C)", paper.top_query, "clicks"),
+    "less-frequent": Experiment("more, and less frequent, queries (App. C)", paper.less_frequent, "clicks"),
+    "sample-size": Experiment("δ of the past applied to the future, by n (Fig. 3)", paper.sample_size, "clicks"),
+    "cross-validation": Experiment("real clicks of later days (App. C)", paper.cross_validation, "clicks"),
+    "prior-grid": Experiment("empirical Bayes with larger grids (App. C)", paper.prior_grid, "clicks"),
+    "misspecified": Experiment("clicks of one model, learned by another (Fig. 4)", paper.misspecified, "clicks"),
+    "yahoo": Experiment("clicks made of Yahoo! C14 labels (Fig. 5)", paper.yahoo, "labels"),
+    "mslr": Experiment("clicks made of MSLR-WEB labels (Fig. 6)", paper.mslr, "labels"),
+    "istella": Experiment("clicks made of Istella labels (Fig. 7)", paper.istella, "labels"),
+    "logging-quality": Experiment("where pessimism pays and where it harms (ours)", paper.logging_quality, "nothing"),
+    "readings": Experiment("what each of our readings changes (ours)", readings.readings, "clicks"),
+}
+"""Every experiment that can be asked for, in the order in which `all` runs them."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """What to run, on what, and how."""
+
+    repetitions: int | None = None  # without it, as many as each experiment thinks fit
+    seed: int = 0
+    deltas: tuple[float, ...] = DELTAS
+    methods: tuple[str, ...] = METHODS
+    processes: int = 1
+    data: tuple[Path, ...] = ()
+    form: str = ""  # of the data: one of `FORMATS`
+
+    def __post_init__(self) -> None:
+        if bool(self.data) != bool(self.form):
+            raise UsageError("Data and its format go together: --data FILE... --format yandex, say.")
+        if self.form and self.form not in FORMATS:
+            raise UsageError(
+                f"There is no format {self.form!r}.{did_you_mean(self.form, FORMATS)} Known: {', '.join(FORMATS)}."
+            )
+        check_methods(self.methods)
+
+
+Watcher = Callable[[str, int, int], None]
+"""Told the name of the experiment, how many repetitions are done, and of how many."""
+
+
+def experiments(name: str, request: Request) -> list[str]:
+    """The experiments that a name stands for; `all` of them, or the one."""
+    if name == "all":
+        return list(CATALOGUE)
+    if name not in CATALOGUE:
+        known = [*CATALOGUE, "all"]
+        raise UsageError(f"There is no experiment {name!r}.{did_you_mean(name, known)} Known: {', '.join(known)}.")
+    if request.form and not _takes(name, request.form):
+        kind = CATALOGUE[name].takes
+        raise UsageError(f"{name} runs on {kind}, and {request.form} holds something else.")
+    return [name]
+
+
+def _takes(name: str, form: str) -> bool:
+    return CATALOGUE[name].takes in ("both", "labels" if form == "letor" else "clicks")
+
+
+def make_request(
+    data: Sequence[str],
+    form: str | None,
+    repetitions: int | None,
+    seed: int,
+    deltas: str | None,
+    methods: str | None,
+    processes: int,
+) -> Request:
+    """A request from the words of a command line."""
+    return Request(
+        repetitions,
+        seed,
+        DELTAS if deltas is None else tuple(map(_delta, deltas.split(","))),
+        METHODS if methods is None else tuple(split_methods(methods)),
+        processes,
+        tuple(find_text_files(data)) if data else (),
+        form or "",
+    )
+
+
+def _delta(word: str) -> float:
+    try:
+        delta = float(word)
+    except ValueError:
+        raise UsageError(f"{word.strip()!r} is no δ. Write numbers with commas between them: 0.1,0.2,0.5.") from None
+    check_delta(delta)
+    return delta
+
+
+def split_methods(text: str) -> list[str]:
+    """Spellings with commas between them; those inside brackets are part of a spelling.
+
+    >>> split_methods("mle, eb(pool=context, grid=[1, 2]),pi")
+    ['mle', 'eb(pool=context, grid=[1, 2])', 'pi']
+    """
+    return [word.strip() for word in re.split(r",(?![^(]*\))", text) if word.strip()]
+
+
+def reproduce(
+    name: str, folder: str | PathLike[str], request: Request, watch: Watcher
+) -> Iterator[tuple[str, Outcome]]:
+    """Run an experiment, or all, and write what comes out of each to files in a folder; yield each when it is done.
+
+    ``NAME.parquet`` and ``NAME.csv`` hold the table, ``NAME.repetitions.parquet`` the error of every repetition,
+    ``NAME.svg`` and ``NAME.png`` the figure. What is done of an interrupted run is kept in the folder, hidden, and
+    the same request goes on from there.
+    """
+    names = experiments(name, request)
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    clicks, labels = _read(request)
+    for one in names:
+        used = bool(request.form) and _takes(one, request.form)
+        settings = _settings(one, request, used)
+
+        def progress(done: int, total: int, one: str = one) -> None:
+            watch(one, done, total)
+
+        lab = Laboratory(request.seed, request.processes, folder / f".{one}.parts", settings, progress)
+        bench = Bench(lab, clicks, labels, request.repetitions, request.deltas, request.methods)
+        started = monotonic()
+        outcome = CATALOGUE[one].run(bench)
+        spent = {"seconds": round(monotonic() - started, 1), "processes": request.processes}  # of the last start
+        write_outcome(outcome, folder / one, {**settings, **spent})
+        lab.forget()
+        yield one, outcome
+
+
+def write_outcome(outcome: Outcome, path: Path, settings: Mapping[str, Any]) -> None:
+    """Table, figure and manifest."""
+    table = path.with_name(f"{path.name}.parquet")
+    write_rows(outcome.rows, table)
+    write_repetitions(outcome.results, path.with_name(f"{path.name}.repetitions.parquet"))
+    if outcome.chart is not None:
+        try:
+            figures.save(outcome.chart(), path)
+        except UsageError as missing:  # the numbers are worth having without their picture
+            warnings.warn(f"No figure was drawn. {missing}", PrudentWarning, stacklevel=2)
+    write_manifest(table, {**settings, "notes": list(outcome.notes), **outcome.facts})
+
+
+def _read(request: Request) -> tuple[ClickLog | None, LabelSet | None]:
+    if not request.form:
+        return None, None
+    if request.form == "letor":
+        return None, read_label_set(request.data)
+    return read_click_log(request.data, request.form), None
+
+
+def _settings(name: str, request: Request, used: bool) -> dict[str, Any]:
+    """What a result depends on; a file is told by its name, size and time, for reading it may take minutes."""
+    files = [
+        {"file": str(file), "bytes": file.stat().st_size, "modified": file.stat().st_mtime_ns}
+        for file in (request.data if used else ())
+    ]
+    return {
+        "prudent": __version__,
+        "experiment": name,
+        "data": files or "stand-in",
+        "format": request.form if used else None,
+        "repetitions": request.repetitions,
+        "seed": request.seed,
+        "deltas": list(request.deltas),
+        "methods": list(request.methods),
+    }

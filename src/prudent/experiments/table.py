@@ -1,0 +1,136 @@
+"""Results as rows: one for each thing measured, with the means over repetitions and their standard errors."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from prudent.arrays import FloatArray
+from prudent.engines.duckdb import DuckDB
+from prudent.engines.quoting import text
+from prudent.experiments.protocol import Protocol
+from prudent.files import replacing
+
+
+@dataclass(frozen=True)
+class Row:
+    """The error of one method at one δ, on average over repetitions."""
+
+    data: str
+    logging: str
+    model: str
+    method: str
+    delta: float | None
+    n: int
+    error: float
+    se: float
+    repetitions: int
+
+
+@dataclass(frozen=True, eq=False)
+class Results:
+    """The errors of one protocol: a row for each repetition, a column for each arm."""
+
+    protocol: Protocol
+    errors: FloatArray
+
+    def rows(self) -> list[Row]:
+        """Mean and standard error of every arm."""
+        return [self.row(number) for number in range(len(self.protocol.arms))]
+
+    def row(self, arm: int) -> Row:
+        """Mean and standard error of one arm."""
+        method, delta = self.protocol.arms[arm]
+        return self._row(method, delta, self.errors[:, arm])
+
+    def of(self, method: str, delta: float | None = None) -> FloatArray:
+        """The errors of one arm, repetition by repetition."""
+        return np.asarray(self.errors[:, self.protocol.arms.index((method, delta))])
+
+    def difference(self, base: str, method: str, delta: float | None) -> Row:
+        """How much smaller the error of a method is than that of a base that knows no δ; the error is paired."""
+        return self._row(method, delta, self.of(base) - self.of(method, delta))
+
+    def _row(self, method: str, delta: float | None, errors: FloatArray) -> Row:
+        protocol = self.protocol
+        return Row(
+            protocol.data,
+            protocol.logging,
+            protocol.label or str(protocol.model),
+            method,
+            delta,
+            protocol.n,
+            float(errors.mean()),
+            standard_error(errors),
+            len(errors),
+        )
+
+
+def standard_error(values: FloatArray) -> float:
+    """Of a mean; NaN for a single value, which tells nothing about its spread."""
+    return float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else float("nan")
+
+
+def write_rows(rows: Sequence[Row], path: Path) -> None:
+    """Write rows to a Parquet file and to a CSV file beside it."""
+    columns = {f.name: _column([getattr(row, f.name) for row in rows]) for f in fields(Row)}
+    _write(columns, path.with_suffix(".parquet"), "format parquet, compression zstd")
+    _write(columns, path.with_suffix(".csv"), "format csv, header")
+
+
+def write_repetitions(results: Iterable[Results], path: Path) -> None:
+    """Write the error of every arm in every repetition, for whoever wants paired comparisons of their own."""
+    parts: dict[str, list[Any]] = {name: [] for name in (*_KEYS, "repetition", "error")}
+    for result in results:
+        for number in range(len(result.protocol.arms)):
+            row = result.row(number)
+            size = len(result.errors)
+            for name in _KEYS:
+                parts[name] += [getattr(row, name)] * size
+            parts["repetition"] += range(1, size + 1)
+            parts["error"] += result.errors[:, number].tolist()
+    columns = {name: _column(values) for name, values in parts.items()}
+    _write(columns, path, "format parquet, compression zstd")
+
+
+_KEYS = ("data", "logging", "model", "method", "delta", "n")
+
+
+def _column(values: Sequence[Any]) -> np.ndarray:
+    if any(isinstance(value, float) or value is None for value in values):
+        return np.array([np.nan if value is None else value for value in values], float)
+    return np.array(values)
+
+
+def _write(columns: dict[str, np.ndarray], path: Path, form: str) -> None:
+    # One thread: where row groups end must not depend on how many there are.
+    with replacing(path) as part, DuckDB(threads=1).connect() as connection:
+        connection.register("results", columns)
+        # NaN stands for "no such thing" in arrays; in files that is null.
+        tidy = "case when isnan(delta) then null else delta end as delta"
+        se = ", case when isnan(se) then null else se end as se" if "se" in columns else ""
+        connection.execute(f"copy (select * replace ({tidy}{se}) from results) to {text(part)} ({form})")
+
+
+class Arm(NamedTuple):
+    """What the errors in a file of repetitions belong to."""
+
+    data: str
+    logging: str
+    model: str
+    method: str
+    delta: float | None
+    n: int
+
+
+def read_repetitions(path: Path) -> dict[Arm, FloatArray]:
+    """What `write_repetitions` wrote: the errors of every arm, repetition by repetition, in the order of the file."""
+    keys = ", ".join(_KEYS)
+    with DuckDB(threads=1).connect() as connection:
+        rows = connection.execute(
+            f"select {keys}, list(error order by repetition) from (select *, row_number() over () as row "
+            f"from read_parquet({text(path)})) group by {keys} order by min(row)"
+        ).fetchall()
+    return {Arm(*row[:-1]): np.array(row[-1], float) for row in rows}
