@@ -18,6 +18,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 SIZES = {"100k": 100_000, "1m": 1_000_000, "10m": 10_000_000}
 MEMORY = "1GB"
@@ -162,12 +163,49 @@ def empirical_bayes(log: Path, folder: Path) -> None:
     print(time.process_time() - started)
 
 
+def experiments(log: Path, folder: Path) -> None:
+    """Print the CPU seconds of one repetition of Fig. 2, for each click model: ours, and two of plain loops.
+
+    The plain loops go through lists and items one by one, count once for all methods, fit each prior once for all δ,
+    and ask scipy for one quantile at a time: of `scipy.special`, and of `scipy.stats`, which most people would. They
+    draw the same logs and find the same errors, or this fails.
+    """
+    import numpy as np
+    from scipy.stats import beta
+
+    sys.path.insert(0, str(Path(__file__).parent.parent))
+    from prudent.experiments.bench import KINDS, Bench
+    from prudent.experiments.laboratory import Laboratory
+    from tests.experiments import plain
+
+    def quantile_by_stats(a: float, b: float, probability: float) -> float:
+        return float(beta.ppf(probability, a, b))
+
+    bench = Bench(Laboratory())
+    took: dict[str, list[float]] = {}
+    for kind in KINDS:
+        data, source = bench.queries(kind, "production")
+        protocol = bench.sweep(data, "production", source, kind)
+        protocol.errors(1, 0)  # loads what is loaded on first use
+        started = time.process_time()
+        found = [protocol.errors(0, repetition)[0] for repetition in range(10)]
+        took[kind] = [(time.process_time() - started) / 10]
+        for quantile in (plain.quantile_by_special, quantile_by_stats):
+            started = time.process_time()
+            truth, lists = plain.draw_yandex_like(kind, 1_000, np.random.default_rng(protocol.seed(0, 0)))
+            errors = plain.errors(truth, lists, protocol.deltas, best=plain.best_by_sorting, quantile=quantile)
+            took[kind].append(time.process_time() - started)
+            np.testing.assert_allclose(errors, found[0], atol=1e-9)
+    print(json.dumps(took))
+
+
 def show_help(log: Path, folder: Path) -> None:
     subprocess.run([Path(sys.executable).with_name("prudent"), "--help"], check=True, stdout=subprocess.DEVNULL)
 
 
-MEASURED = (scan, bare, count, rank, rank_dcm, empirical_bayes, read_yandex, read_labels, show_help)
-NOT_LONG = (rank_dcm, empirical_bayes, read_yandex, read_labels)
+MEASURED = (scan, bare, count, rank, rank_dcm, empirical_bayes, read_yandex, read_labels, experiments, show_help)
+NOT_LONG = (rank_dcm, empirical_bayes, read_yandex, read_labels, experiments)
+ONE_THREAD = {"experiments": {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}}  # more of them spin while they wait
 WORK: dict[str, Callable[[Path, Path], None]] = {work.__name__: work for work in (make_log, make_texts, *MEASURED)}
 
 
@@ -178,7 +216,11 @@ def measure(name: str, log: Path, folder: Path) -> tuple[Run, str]:
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     started = time.perf_counter()
     done = subprocess.run(
-        [sys.executable, __file__, "--work", name, str(log), str(folder)], check=True, capture_output=True, text=True
+        [sys.executable, __file__, "--work", name, str(log), str(folder)],
+        check=True,
+        capture_output=True,
+        text=True,
+        env={**os.environ, **ONE_THREAD.get(name, {})},
     )
     wall = time.perf_counter() - started
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -210,14 +252,14 @@ def main() -> None:
         if read_yandex in measured:
             measure("make_texts", log, folder)
         runs: dict[str, list[Run]] = {work.__name__: [] for work in measured}
-        printed_by: dict[str, list[float]] = {"empirical_bayes": [], "read_labels": []}
+        printed_by: dict[str, list[Any]] = {"empirical_bayes": [], "read_labels": [], "experiments": []}
         for number in range(rounds):
             print(f"Round {number + 1} of {rounds} ...", flush=True)
             for work in runs:
                 run, printed = measure(work, log, folder)
                 runs[work].append(run)
                 if work in printed_by:
-                    printed_by[work].append(float(printed.splitlines()[0]))
+                    printed_by[work].append(json.loads(printed.splitlines()[0]))
         import prudent
 
         connection = prudent.Counts.read(folder / "counts.parquet").connection
@@ -229,8 +271,8 @@ def main() -> None:
     print(f"The log has {bytes_in / 1e6:.0f} MB, its counts {bytes_out / 1e6:.0f} MB.")
 
 
-def report(size: str, took: dict[str, Run], printed: dict[str, list[float]], pairs: int, contexts: int) -> None:
-    figures: dict[str, tuple[float, float | None]] = {
+def report(size: str, took: dict[str, Run], printed: dict[str, list[Any]], pairs: int, contexts: int) -> None:
+    figures: dict[str, tuple[float, float | None]] = {  # an aim is a limit from above, and from below if negative
         "counting / bare histogram query, CPU": (took["count"].cpu / took["bare"].cpu, 1.3),
         "counting / bare scan, CPU": (took["count"].cpu / took["scan"].cpu, None),
         f"peak memory of counting under {MEMORY}, GB": (took["count"].peak, 1.3),
@@ -243,13 +285,16 @@ def report(size: str, took: dict[str, Run], printed: dict[str, list[float]], pai
         figures["fitting the prior of eb / counting, CPU"] = (prior / took["count"].cpu, 0.05)
         figures["reading yandex text / counting, CPU"] = (took["read_yandex"].cpu / took["count"].cpu, None)
         figures["reading 100 MB of labels, CPU seconds"] = (100 / speed, 1.0)
+    if "experiments" in took:
+        figures |= compare_experiments(printed["experiments"])
     print(f"\n{size} lists of 10, {contexts:,} contexts, {pairs:,} context-item pairs\n")
     print(f"{'work':22}{'CPU s':>8}{'wall s':>8}{'peak GB':>9}")
     for work, run in took.items():
         print(f"{work:22}{run.cpu:8.2f}{run.wall:8.2f}{run.peak:9.2f}")
     print(f"\n{'figure':48}{'is':>8}{'aim':>8}")
     for name, (value, aim) in figures.items():
-        print(f"{name:48}{value:8.3f}{'' if aim is None else f'<= {aim:g}':>8}")
+        limit = "" if aim is None else f"<= {aim:g}" if aim > 0 else f">= {-aim:g}"
+        print(f"{name:48}{value:8.3f}{limit:>8}")
     print()
     results = Path(__file__).parent / "results"
     results.mkdir(exist_ok=True)
@@ -267,6 +312,24 @@ def report(size: str, took: dict[str, Run], printed: dict[str, list[float]], pai
     target = results / f"{now:%Y-%m-%d}-{size}.json"
     target.write_text(json.dumps(content, indent=2) + "\n")
     print(f"Written to {target.relative_to(Path.cwd()) if target.is_relative_to(Path.cwd()) else target}")
+
+
+def compare_experiments(rounds: list[dict[str, list[float]]]) -> dict[str, tuple[float, float | None]]:
+    """How many times longer plain loops take; all three click models together, and each."""
+    seconds = {
+        kind: [statistics.median(of) for of in zip(*(one[kind] for one in rounds), strict=True)] for kind in rounds[0]
+    }
+    ours, special, stats = (sum(column) for column in zip(*seconds.values(), strict=True))
+    each = {
+        f"plain loops with scipy.{name} / ours, {kind}": (of[number] / of[0], None)
+        for number, name in ((1, "special"), (2, "stats"))
+        for kind, of in seconds.items()
+    }
+    return {
+        "plain loops with scipy.stats / ours, Fig. 2": (stats / ours, -50.0),
+        "plain loops with scipy.special / ours, Fig. 2": (special / ours, None),
+        **each,
+    }
 
 
 def versions() -> dict[str, str]:

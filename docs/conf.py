@@ -18,7 +18,7 @@ extensions = [
     "sphinx.ext.napoleon",
     "registry_pages",
 ]
-exclude_patterns = ["_build", "_ext"]
+exclude_patterns = ["_build", "_ext", "results/*"]
 
 myst_enable_extensions = ["deflist"]
 myst_heading_anchors = 3

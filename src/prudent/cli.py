@@ -28,8 +28,10 @@ from prudent.terminal import (
     print_json,
     say,
     show_catalogue,
+    show_claims,
     show_health,
     show_left_out,
+    show_page,
     show_policy,
     show_rows,
     show_warning,
@@ -294,14 +296,21 @@ def demo_command(
 
 @app.command("reproduce")
 def reproduce_command(
-    name: Annotated[str, typer.Argument(help="An experiment, [bold]all[/bold], or [bold]list[/bold] for their names.")],
+    name: Annotated[
+        str,
+        typer.Argument(
+            help="An experiment, [bold]all[/bold], [bold]list[/bold] for their names, or [bold]claims[/bold]: which "
+            "sentences of the paper hold, by the tables that are in the folder or in folders inside it."
+        ),
+    ],
     output: Annotated[Path | None, _option("--output", "-o", help="Folder for table, figure and manifest.")] = None,
     data: Annotated[
         list[str] | None,
         typer.Option(help="Real data: a file or glob, repeatable. [dim]Default: a stand-in.[/dim]"),
     ] = None,
     form: Annotated[
-        str | None, typer.Option("--format", help="Of the data: yandex, yandex-personalized or letor.")
+        str | None,
+        typer.Option("--format", help="Of clicks: yandex or yandex-personalized. Labels (letor) are told by a look."),
     ] = None,
     repetitions: Annotated[
         int | None, typer.Option(min=1, help="How often to repeat. [dim]Default: as each experiment needs.[/dim]")
@@ -326,17 +335,37 @@ def reproduce_command(
     from prudent.experiments.reproduce import CATALOGUE, make_request, reproduce
 
     if name == "list":
-        show_catalogue({name: experiment.about for name, experiment in CATALOGUE.items()})
+        abouts = {name: experiment.about for name, experiment in CATALOGUE.items()}
+        show_catalogue({**abouts, "claims": "which sentences of the paper hold, by the tables of the others"})
         return
     if output is None:
         raise UsageError("Say where the results go: --output DIR (-o DIR).")
+    if name == "claims":
+        _claims(output)
+        return
     request = make_request(data or [], form, repetitions, seed, deltas, methods, processes or os.cpu_count() or 1)
     with counting_down() as watch:
         for one, outcome in reproduce(name, output, request, watch):
-            show_rows(one, outcome.rows)
+            if outcome.page:
+                show_page(one, outcome.page)
+            else:
+                show_rows(one, outcome.rows)
             for note in outcome.notes:
                 say(note)
+    if name == "all":
+        _claims(output)
     say(f"Tables, figures and manifests are in {plain(str(output))}.")
+
+
+def _claims(folder: Path) -> None:
+    """Try the paper's claims on the tables in a folder."""
+    from prudent.experiments.claims import folders_in, try_claims, write_claims
+
+    with busy("Trying claims"):
+        verdicts = try_claims(folders_in(folder))
+        write_claims(verdicts, folder)
+    show_claims(verdicts)
+    say(f"The same is in claims.csv, claims.parquet and claims.md of {plain(str(folder))}.")
 
 
 def main() -> None:

@@ -25,7 +25,7 @@ from rich.text import Text
 from prudent.algorithm import rank
 from prudent.arrays import IntArray
 from prudent.counts import count
-from prudent.errors import WriteError
+from prudent.files import make_folder
 from prudent.log import Log
 from prudent.policy import Policy
 from prudent.simulate import World, best_lists, draw, make_world, production_value, value, write_log, write_truth
@@ -105,10 +105,7 @@ def shop(seed: int = 0) -> World:
 
 def run(folder: Path, seed: int = 0, lists: int = LISTS) -> Outcome:
     """Leave log, truth, counts and policy in a folder and grade the rankings, all on the same searches."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise WriteError(f"Cannot make the folder {folder}: {error.strerror}.") from error
+    make_folder(folder)
     files = {name: folder / f"{name}.parquet" for name in ("clicks", "counts", "policy", "truth")}
     world = shop(seed)
     write_log(world, lists, files["clicks"], seed=seed)

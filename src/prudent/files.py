@@ -56,6 +56,17 @@ def check_target(target: str | os.PathLike[str]) -> None:
         raise WriteError(f"Cannot write {target}: no permission to write in {folder}.")
 
 
+def make_folder(folder: str | os.PathLike[str]) -> Path:
+    """Make a folder for outputs, if there is none, and find out whether it takes them."""
+    path = Path(folder)
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise WriteError(f"Cannot make the folder {path}: {reason(error)}.") from error
+    check_target(path / "output")
+    return path
+
+
 class TemporaryFolder:
     """A folder that goes with the last object that refers to it; the one in `tempfile` would warn when it goes."""
 

@@ -16,6 +16,7 @@ from rich.text import Text
 from prudent.errors import PrudentWarning
 
 if TYPE_CHECKING:
+    from prudent.experiments.claims import Verdict
     from prudent.experiments.table import Row
     from prudent.health import Health
     from prudent.policy import Policy
@@ -261,6 +262,14 @@ def show_rows(name: str, rows: "Sequence[Row]") -> None:
     )
 
 
+def show_page(name: str, page: str) -> None:
+    """What `prudent reproduce` says where the result is a table of its own."""
+    from rich.markdown import Markdown
+
+    out.print(Text(name, style="bold"))
+    out.print(Markdown(page))
+
+
 def _share(rows: "Sequence[Row]", method: str, mle: float) -> str:
     level = 0.5 if method.startswith("exposure") else 0.2
     known = [row for row in rows if row.method == method]
@@ -275,3 +284,25 @@ def show_catalogue(abouts: dict[str, str]) -> None:
     for name, about in abouts.items():
         table.add_row(name, about)
     out.print(table)
+
+
+def show_claims(verdicts: "Sequence[Verdict]") -> None:
+    """What `prudent reproduce claims` says."""
+    from prudent.experiments.claims import LEGEND
+
+    table = Table("claim", "where", "verdict", "measured", box=None, pad_edge=False, header_style="dim")
+    for column, width in zip(table.columns, (20, 10, 16, None), strict=True):
+        column.overflow, column.width = "fold", width
+    before = ""
+    for one in verdicts:
+        colour = {"holds": "green", "fails": "red", "depends": "yellow"}.get(one.word, "dim")
+        said = (plain(one.claim), one.where) if one.claim != before else ("", "")
+        measured = f"{one.data} ({one.experiment}): {one.measured}" if one.measured else ""
+        if len(measured) > 200:  # the files have it all
+            measured = measured[:200].rpartition(",")[0] + ", …"
+        table.add_row(*said, Text(plain(one.verdict), style=colour), Text(plain(measured)))
+        table.add_row()
+        before = one.claim
+    out.print(table)
+    words = [one.word for one in verdicts]
+    say("; ".join(f"{word}: {words.count(word)}" for word in dict.fromkeys(sorted(words))) + f". {LEGEND}")

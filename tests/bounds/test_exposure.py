@@ -140,7 +140,7 @@ def test_agrees_with_a_plain_reading_of_the_four_steps(name: str) -> None:
 def test_no_optimiser_finds_a_greater_likelihood(name: str) -> None:
     slow, some = Slow(CASES[name]), CASES[name]
     columns = exposure._columns(np.array(slow.x), slow.q)
-    best, terms = exposure._BetaBinomial(some.positive, some.negative, columns).maximum(np.array([0.0] * (slow.q + 2)))
+    best, terms = exposure.BetaBinomial(some.positive, some.negative, columns).maximum(np.array([0.0] * (slow.q + 2)))
     assert terms.value == pytest.approx(slow.likelihood(best), rel=1e-9)
     assert slow.likelihood(best) >= slow.likelihood(slow.fit()) - 1e-6
 
@@ -260,7 +260,7 @@ def test_a_sample_has_whole_contexts_and_at_least_five(monkeypatch: pytest.Monke
     everything = Exposure().score(some)
     assert everything.fitted["contexts"] == 40
     monkeypatch.setattr(exposure, "_MOST_PAIRS", 200)
-    rows = exposure._sample(some)
+    rows = exposure.sample_pairs(some)
     assert 150 < rows.size <= 200
     examined = np.bincount(some.context[some.examined > 0])
     sampled = np.bincount(some.context[rows], minlength=40)
@@ -270,7 +270,7 @@ def test_a_sample_has_whole_contexts_and_at_least_five(monkeypatch: pytest.Monke
     assert sample.fitted["pairs"] == rows.size
     assert sample.lower.shape == everything.lower.shape
     monkeypatch.setattr(exposure, "_MOST_PAIRS", 10)
-    assert np.unique(some.context[exposure._sample(some)]).size == 5
+    assert np.unique(some.context[exposure.sample_pairs(some)]).size == 5
 
 
 def test_many_rows_start_from_a_few(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,13 +3,14 @@
 >>> parse("eb(delta=0.2, pool=context)")
 EmpiricalBayes(delta=0.2, pool='context', grid=(1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0))
 >>> list(bounds)
-['bayes', 'eb', 'exposure', 'hoeffding', 'mle']
+['bayes', 'eb', 'exposure', 'hierarchical', 'hoeffding', 'mle']
 """
 
 from prudent.bounds.base import Bound, Scores, bounds
 from prudent.bounds.bayes import Bayes
 from prudent.bounds.empirical_bayes import EmpiricalBayes
 from prudent.bounds.exposure import Exposure, ExposurePrior
+from prudent.bounds.hierarchical import Hierarchical, HierarchicalPrior
 from prudent.bounds.hoeffding import Hoeffding
 from prudent.bounds.mle import Mle
 
@@ -22,6 +23,8 @@ __all__ = [
     "EmpiricalBayes",
     "Exposure",
     "ExposurePrior",
+    "Hierarchical",
+    "HierarchicalPrior",
     "Hoeffding",
     "Mle",
     "Scores",

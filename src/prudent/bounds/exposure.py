@@ -69,8 +69,8 @@ class ExposurePrior:
     def mean(self, exposure: FloatArray | Sequence[float]) -> FloatArray:
         """μ at a centred log exposure x: 0 for an item shown as often as its context's (geometric) average."""
         x = np.asarray(exposure, dtype=float)
-        eta = np.full_like(x, self.intercept) + _combine(self.slopes, _columns(x, len(self.slopes)))
-        return np.asarray(expit(_clip(eta)))
+        eta = np.full_like(x, self.intercept) + combine(self.slopes, _columns(x, len(self.slopes)))
+        return np.asarray(expit(clip_logit(eta)))
 
 
 def centred_exposure(evidence: Evidence) -> FloatArray:
@@ -87,7 +87,7 @@ _SEED = 20_230_711  # of the sample; any fixed number does
 
 def fit_prior(evidence: Evidence, exposure: FloatArray) -> ExposurePrior:
     """Steps 2 and 3 of `Exposure`, from the examined pairs: the others have a likelihood of 1 under every prior."""
-    rows = _sample(evidence)
+    rows = sample_pairs(evidence)
     context, positive, negative = evidence.context[rows], evidence.positive[rows], evidence.negative[rows]
     contexts = int(np.count_nonzero(np.bincount(context)))
     dimension = 2 if contexts >= 5 else 1 if contexts >= 3 else 0
@@ -95,13 +95,13 @@ def fit_prior(evidence: Evidence, exposure: FloatArray) -> ExposurePrior:
     slopes, wald, shrinkage = np.zeros(dimension), None, 0.0
     rate = (positive.sum() + 0.5) / (positive.sum() + negative.sum() + 1)
     start = np.array([logit(rate), *slopes, 2.0])
-    if dimension and _identified(columns, positive, negative):
-        best, terms = _BetaBinomial(positive, negative, columns).maximum(start)
-        wald = _wald(best, terms, columns, context)
+    if dimension and identified(columns, positive, negative):
+        best, terms = BetaBinomial(positive, negative, columns).maximum(start)
+        wald = wald_statistic(best, terms, columns, context)
         shrinkage = max(0.0, 1 - 4 * dimension / wald) if wald else 0.0
         slopes = shrinkage * best[1:-1] + 0.0  # no −0
         start = best if shrinkage else start
-    flat = _BetaBinomial(positive, negative, offset=_combine(slopes, columns))
+    flat = BetaBinomial(positive, negative, offset=combine(slopes, columns))
     (intercept, log_strength), _ = flat.maximum(start[[0, -1]])
     return ExposurePrior(
         intercept=float(intercept),
@@ -124,12 +124,12 @@ def _columns(exposure: FloatArray, dimension: int) -> list[FloatArray]:
     return [exposure, exposure**2 / 4][:dimension]
 
 
-def _combine(slopes: Sequence[float] | FloatArray, columns: Sequence[FloatArray]) -> FloatArray | float:
+def combine(slopes: Sequence[float] | FloatArray, columns: Sequence[FloatArray]) -> FloatArray | float:
     """b·z."""
     return sum((slope * column for slope, column in zip(slopes, columns, strict=True)), start=0.0)
 
 
-def _sample(evidence: Evidence) -> IntArray:
+def sample_pairs(evidence: Evidence) -> IntArray:
     """Rows of the examined pairs, of at most about 200k of them: whole contexts in a fixed random order."""
     rows = np.flatnonzero(evidence.examined > 0)
     if rows.size <= _MOST_PAIRS:
@@ -143,13 +143,15 @@ def _sample(evidence: Evidence) -> IntArray:
     return rows[chosen[evidence.context[rows]]]
 
 
-def _identified(columns: Sequence[FloatArray], positive: FloatArray, negative: FloatArray) -> bool:
+def identified(columns: Sequence[FloatArray], positive: FloatArray, negative: FloatArray) -> bool:
     """Whether there is a curve to fit: clicks and no-clicks, and exposures that differ."""
     spread = np.linalg.eigvalsh(np.atleast_2d(np.cov(columns, bias=True)))[0]
     return bool(spread > 1e-10 and positive.any() and negative.any())
 
 
-def _wald(parameters: FloatArray, terms: "_Terms", columns: Sequence[FloatArray], context: IntArray) -> float | None:
+def wald_statistic(
+    parameters: FloatArray, terms: "Terms", columns: Sequence[FloatArray], context: IntArray
+) -> float | None:
     """The smaller of two Wald statistics of the slopes, or None where the information is degenerate.
 
     Model-based: the variance of b is its block of the inverse observed information. Clustered: that inverse
@@ -181,7 +183,7 @@ _FEW = 20_000  # rows on which a fit costs next to nothing
 _COEFFICIENT = 15.0  # beyond any click rate and slope; only makes a log without clicks come to an end
 
 
-class _Terms(NamedTuple):
+class Terms(NamedTuple):
     """Log-likelihood at one point and its derivatives."""
 
     value: float
@@ -191,7 +193,7 @@ class _Terms(NamedTuple):
     hessian: FloatArray
 
 
-class _BetaBinomial:
+class BetaBinomial:
     """Likelihood of n₊ of n under Beta(μs, (1−μ)s), logit μ = b₀ + b·z + offset; the parameters are b₀, b, log s."""
 
     def __init__(
@@ -207,16 +209,16 @@ class _BetaBinomial:
         self.clicked, self.skipped = np.flatnonzero(positive > 0), np.flatnonzero(negative > 0)
         self.sizes, self.size_of = np.unique(positive + negative, return_inverse=True)
 
-    def terms(self, parameters: FloatArray) -> _Terms:
+    def terms(self, parameters: FloatArray) -> Terms:
         """With a = μs and c = (1−μ)s: chain rule from derivatives by a, c and s to those by η and log s."""
-        eta = _clip(parameters[0] + _combine(parameters[1:-1], self.columns) + self.offset)
+        eta = clip_logit(parameters[0] + combine(parameters[1:-1], self.columns) + self.offset)
         strength = float(np.exp(parameters[-1]))
         mu = expit(eta)
         a, c = mu * strength, expit(-eta) * strength
-        value_a, a1, a2 = _rise(a, self.positive, self.clicked)
-        value_c, c1, c2 = _rise(c, self.negative, self.skipped)
+        value_a, a1, a2 = rise(a, self.positive, self.clicked)
+        value_c, c1, c2 = rise(c, self.negative, self.skipped)
         everywhere = np.arange(self.sizes.size)
-        value_s, s1, s2 = _rise(np.full(self.sizes.size, strength), self.sizes, everywhere)
+        value_s, s1, s2 = rise(np.full(self.sizes.size, strength), self.sizes, everywhere)
         slope = a * (1 - mu)  # da/dη = −dc/dη
         by_eta = slope * (a1 - c1)
         by_log_strength = a * a1 + c * c1 - strength * s1[self.size_of]
@@ -228,7 +230,7 @@ class _BetaBinomial:
         gradient = [np.sum(by_eta * column) for column in design]
         cross = [np.sum(eta_log * column) for column in design]
         block = [[np.sum(eta_eta * one * other) for other in design] for one in design]
-        return _Terms(
+        return Terms(
             float(np.sum(value_a + value_c - value_s[self.size_of])),
             by_eta,
             by_log_strength,
@@ -236,7 +238,7 @@ class _BetaBinomial:
             np.array([*([*row, end] for row, end in zip(block, cross, strict=True)), [*cross, np.sum(log_log)]]),
         )
 
-    def maximum(self, start: FloatArray) -> tuple[FloatArray, _Terms]:
+    def maximum(self, start: FloatArray) -> tuple[FloatArray, Terms]:
         """The parameters of greatest likelihood within the limits, and the terms there, by damped Newton steps.
 
         The likelihood is not concave everywhere: a step is damped (Levenberg-Marquardt) until the likelihood
@@ -249,7 +251,7 @@ class _BetaBinomial:
         if self.positive.size > _FEW:  # the first steps need not be exact: take them on every tenth row
             few = slice(None, None, 10)
             columns = [column[few] for column in self.columns]
-            there, _ = _BetaBinomial(self.positive[few], self.negative[few], columns, self.offset[few]).maximum(here)
+            there, _ = type(self)(self.positive[few], self.negative[few], columns, self.offset[few]).maximum(here)
             new = self.terms(there)
             here, at = (there, new) if new.value > at.value else (here, at)
         damping = 1e-6
@@ -274,12 +276,12 @@ class _BetaBinomial:
         return here, at
 
 
-def _clip(eta: FloatArray) -> FloatArray:
-    # Neither μ nor 1 − μ may round to 0.
+def clip_logit(eta: FloatArray) -> FloatArray:
+    """η within limits where neither μ nor 1 − μ rounds to 0."""
     return np.clip(eta, -30, 30)
 
 
-def _rise(a: FloatArray, n: FloatArray, rows: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+def rise(a: FloatArray, n: FloatArray, rows: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Log Γ(a + n)/Γ(a) with its first two derivatives by a, in the given rows; 0 in the others, where n = 0."""
     value, first, second = np.zeros((3, a.size))
     low = a[rows]

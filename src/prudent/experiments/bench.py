@@ -79,6 +79,7 @@ class Outcome:
     chart: Callable[[], Any] | None = None  # drawn only where there is something to draw with
     notes: Sequence[str] = ()  # what to know besides: choices made on the way
     facts: Mapping[str, Any] = field(default_factory=dict)  # the same for machines; fits JSON
+    page: str = ""  # Markdown, where a table says more than a figure
 
 
 def check_methods(methods: Sequence[str]) -> tuple[str, ...]:

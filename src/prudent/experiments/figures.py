@@ -383,6 +383,8 @@ def _facts(rows: Sequence[Row], *keys: str) -> str:
     facts = []
     for key in keys:
         values = sorted({getattr(row, key) for row in rows} - {None})
+        if key == "n" and values == [0]:  # means over protocols of several sizes
+            continue
         if len(values) == 1 or key == "repetitions":
             facts.append(_fact(key, values))
     return "; ".join(facts)

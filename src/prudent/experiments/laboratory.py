@@ -104,7 +104,8 @@ class Laboratory:
 
 
 def _do(protocols: Sequence[Protocol], seed: int, job: Job) -> FloatArray:
-    return np.stack([protocols[job.protocol].errors(seed, repetition) for repetition in range(job.start, job.stop)])
+    protocol = protocols[job.protocol]
+    return np.concatenate([protocol.errors(seed, repetition) for repetition in range(job.start, job.stop)])
 
 
 # What a process works on is sent to it once, when it begins, and not with every job.

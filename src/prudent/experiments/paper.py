@@ -1,11 +1,13 @@
 """The paper's experiments, one function for each figure."""
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
-from prudent.bounds import Bound, bounds
+from prudent.bounds import Bound, EmpiricalBayes, bounds
 from prudent.experiments import figures
 from prudent.experiments.bench import KINDS, Bench, Outcome
 from prudent.experiments.data import MIN_IMPRESSIONS, stand_in_log
@@ -22,6 +24,7 @@ from prudent.experiments.sources import (
     keep_frequent,
 )
 from prudent.experiments.table import Results, Row
+from prudent.simulate import best_value
 
 LOGGINGS = ("production", "uniform")
 """Sec. 8.1 says both that lists come from the log and that items are chosen at random. It decides the result."""
@@ -37,6 +40,13 @@ LIKE = {
 """Stand-ins for the label sets: documents of a query, and the shares of labels 0 to 4."""
 
 
+QUERIES = 5_000
+"""Labelled queries of a repetition, where there are as many."""
+
+BLOCK = 250
+"""Queries whose mean error counts as one observation, where there are thousands of them."""
+
+
 def top_queries(bench: Bench, contexts: int = 10) -> Outcome:
     """Fig. 2: all methods against δ, three click models, the ten most frequent queries."""
     protocols = [
@@ -45,7 +55,21 @@ def top_queries(bench: Bench, contexts: int = 10) -> Outcome:
         for kind in KINDS
         for data, source in [bench.queries(kind, logging, contexts)]
     ]
-    return _against_delta(bench.lab.run(protocols, bench.times(500)), "All methods on frequent queries (Fig. 2)")
+    outcome = _against_delta(bench.lab.run(protocols, bench.times(500)), "All methods on frequent queries (Fig. 2)")
+    return replace(outcome, facts={"truth": _truths(protocols)})
+
+
+def _truths(protocols: Sequence[Protocol]) -> dict[str, dict[str, Any]]:
+    """Of every click model that was fitted to a real log: p or λ, the value of the best lists, items of each query."""
+    return {
+        source.kind: {
+            "position": [round(value, 4) for value in source.world.position.tolist()],
+            "best_value": round(best_value(source.world), 4),
+            "items": np.diff(source.world.offsets).tolist(),
+        }
+        for source in (protocol.source for protocol in protocols)
+        if isinstance(source, FittedTruth)
+    }
 
 
 def top_query(bench: Bench) -> Outcome:
@@ -65,7 +89,7 @@ def less_frequent(bench: Bench) -> Outcome:
         for size in sizes
         for data, source in [bench.queries("dcm", logging, size)]
     ]
-    return _against_delta(bench.lab.run(protocols, bench.times(100)), "Less frequent queries, dcm (App. C)")
+    return _against_delta(bench.lab.run(protocols, bench.times(50)), "Less frequent queries, dcm (App. C)")
 
 
 def sample_size(bench: Bench) -> Outcome:
@@ -73,7 +97,7 @@ def sample_size(bench: Bench) -> Outcome:
     swept = {name: bound for name, bound in bench.bounds.items() if hasattr(bound, "delta")}
     past = [bench.sweep(data, "past", source, kind, bounds=swept, rivals={}) for kind, data, source in _days(bench, 0)]
     chosen: dict[str, dict[str, float]] = {}
-    for result in bench.lab.run(past, bench.times(200), stage="past"):
+    for result in bench.lab.run(past, bench.times(100), stage="past"):
         means = dict(zip(result.protocol.arms, result.errors.mean(axis=0), strict=True))
         chosen[result.protocol.source.kind] = {
             name: min(bench.deltas, key=lambda delta: float(means[name, delta])) for name in swept
@@ -85,7 +109,7 @@ def sample_size(bench: Bench) -> Outcome:
         for wanted in [sorted(set(chosen[kind].values()))]
         for n in SIZES
     ]
-    results = bench.lab.run(future, bench.times(200), stage="future")
+    results = bench.lab.run(future, bench.times(100), stage="future")
     rows, gains = [], []
     for result in results:
         of = chosen[result.protocol.source.kind]
@@ -120,13 +144,13 @@ def cross_validation(bench: Bench) -> Outcome:
     protocols = [bench.sweep(data, "production", HeldOutClicks(fit_truth(train, kind), test), kind) for kind in KINDS]
     return _against_delta(
         bench.lab.run(protocols, bench.times(200)),
-        "Real clicks of later days, graded by a model of earlier ones (App. C)",
+        "Clicks of later days, graded by a model of earlier ones (App. C)",
     )
 
 
 def prior_grid(bench: Bench) -> Outcome:
     """App. C: empirical Bayes on dcm, with grids of 1, 2, 5, 10 and 20 powers of two."""
-    grids = {f"eb, {m} × {m} grid": bounds["eb"](grid=tuple(2.0**i for i in range(m))) for m in GRIDS}  # type: ignore[call-arg]
+    grids = {f"eb, {m} × {m} grid": EmpiricalBayes(grid=tuple(2.0**i for i in range(m))) for m in GRIDS}
     learners: dict[str, Bound] = {"mle": bounds.parse("mle"), **grids}
     protocols = [
         bench.sweep(data, logging, source, "dcm", bounds=learners, rivals={})
@@ -161,9 +185,7 @@ def _priors(protocol: Protocol, seed: int, repetitions: int) -> dict[str, dict[s
 def misspecified(bench: Bench) -> Outcome:
     """Fig. 4: users click by one model, the learner believes in another."""
     protocols = [
-        replace(
-            bench.sweep(f"{data}, clicks of {truth}", logging, source, learner), label=f"{learner} on clicks of {truth}"
-        )
+        bench.sweep(data, logging, source, learner, label=f"{learner} on clicks of {truth}")
         for logging in LOGGINGS
         for truth, learner in (("pbm", "dcm"), ("dcm", "pbm"))
         for data, source in [bench.queries(truth, logging)]
@@ -187,24 +209,23 @@ def istella(bench: Bench) -> Outcome:
 
 
 def _labelled(bench: Bench, name: str, title: str) -> Outcome:
+    queries = QUERIES if bench.labels is None else min(QUERIES, len(bench.labels.sizes))
     protocols = [
-        bench.sweep(data, f"Dirichlet per {per}", source, kind, n=100)
+        bench.sweep(data, f"Dirichlet per {per}", source, kind, n=100, blocks=max(1, queries // BLOCK))
         for per in ("query", "list")
         for kind in KINDS
         for data, source in [_labels(bench, name, kind, per)]
     ]
-    # Three times 5,000 queries, or as many queries in more repetitions where there are fewer of them.
-    usual = 3 if bench.labels is None else max(3, 15_000 // min(5_000, len(bench.labels.sizes)))
-    results = bench.lab.run(protocols, bench.times(usual), chunk=1)
+    results = bench.lab.run(protocols, bench.times(max(1, QUERIES // queries)), chunk=1)
     return _against_delta(results, f"Clicks made of relevance labels: {title}")
 
 
 def _labels(bench: Bench, name: str, kind: str, per: str) -> tuple[str, Source]:
     like, documents, mix = LIKE[name]
     if bench.labels is None:
-        return f"{like}, 5,000 queries", LabelsLike(kind, documents, mix, per=per)  # type: ignore[arg-type]
-    queries = min(5_000, len(bench.labels.sizes))
-    source = LabelledQueries(kind, bench.labels.label, bench.labels.sizes, per=per)  # type: ignore[arg-type]
+        return f"{like}, {QUERIES:,} queries", LabelsLike(kind, documents, mix, QUERIES, per)  # type: ignore[arg-type]
+    queries = min(QUERIES, len(bench.labels.sizes))
+    source = LabelledQueries(kind, bench.labels.label, bench.labels.sizes, queries, per)  # type: ignore[arg-type]
     return f"{bench.labels.name}, {queries:,} queries", source
 
 

@@ -42,6 +42,7 @@ class Protocol:
     deltas: tuple[float, ...] = DELTAS
     n: int = 1_000
     label: str = ""  # of the model in tables; without it, as it is spelled
+    blocks: int = 1  # of contexts, each with an error of its own: one repetition of thousands tells their spread
 
     @property
     def arms(self) -> list[tuple[str, float | None]]:
@@ -58,11 +59,12 @@ class Protocol:
         return np.random.SeedSequence(seed, spawn_key=(crc32(key.encode()), repetition))
 
     def errors(self, seed: int, repetition: int) -> FloatArray:
-        """V(A*) − V(Â) of every arm, averaged over contexts."""
+        """V(A*) − V(Â) of every arm, averaged over contexts: a row for each block of them."""
         world, shown = self.source.draw(self.n, np.random.default_rng(self.seed(seed, repetition)))
-        best = value(world, truly_best_lists(world)).mean()
-        found = [value(world, _as_table(lists, world)).mean() for lists in self._learn(world, shown)]
-        return np.asarray(best - np.array(found))
+        best = value(world, truly_best_lists(world))
+        found = np.concatenate([_as_table(lists, world) for lists in self._learn(world, shown)])
+        lost = best - value(world, found).reshape(-1, len(best))
+        return np.array([of.mean(axis=1) for of in np.array_split(lost, self.blocks, axis=1)])
 
     def _learn(self, world: World, shown: Shown) -> Iterator[Lists]:
         if self.bounds:
@@ -71,9 +73,14 @@ class Protocol:
                 yield from sweep(bound, evidence, self._deltas(bound), world.length)
         if self.rivals:
             totals = fold(shown)
+            most = float(totals.logged.max())  # no weight N/n is larger, so larger clips do nothing
             for rival in self.rivals.values():
+                found: dict[float | None, Lists] = {}
                 for delta in self._deltas(rival):
-                    yield rival.lists(totals) if delta is None else _with(rival, clip=clip_for(delta)).lists(totals)
+                    clip = None if delta is None else min(clip_for(delta), most)
+                    if clip not in found:
+                        found[clip] = (rival if clip is None else _with(rival, clip=clip)).lists(totals)
+                    yield found[clip]
 
 
 def gather(model: ClickModel, world: World, shown: Shown) -> Evidence:
@@ -91,10 +98,11 @@ def sweep(bound: Bound, evidence: Evidence, deltas: tuple[float | None, ...], le
         yield from best_lists_of_each(evidence, scores, length)
         return
     prior = bound.prior(evidence)
-    rows = np.flatnonzero(_may_be_chosen(evidence, length))
+    alpha, beta = (np.broadcast_to(of, evidence.context.shape) for of in prior[:2])
+    rows = np.flatnonzero(_may_be_chosen(evidence, alpha + evidence.positive, beta + evidence.negative, length))
     few = replace(evidence, **{name: getattr(evidence, name)[rows] for name in _PER_PAIR})
-    alpha, beta = (np.broadcast_to(of, evidence.context.shape)[rows] for of in prior[:2])
-    scores = [posterior_scores(few, Prior(alpha, beta), bound.delta if delta is None else delta) for delta in deltas]
+    own = Prior(alpha[rows], beta[rows])
+    scores = [posterior_scores(few, own, bound.delta if delta is None else delta) for delta in deltas]
     for lists in best_lists_of_each(few, scores, length):
         yield lists._replace(row=rows[lists.row])
 
@@ -116,15 +124,36 @@ def best_lists_of_each(evidence: Evidence, scores: Sequence[Scores], length: int
         yield Lists(row - k * pairs, context - k * contexts, rank)
 
 
-def _may_be_chosen(evidence: Evidence, length: int) -> BoolArray:
-    """Leave out unseen items of a context beyond the first K: all have the same posterior, and the first are taken.
+def _may_be_chosen(evidence: Evidence, alpha: FloatArray, beta: FloatArray, length: int) -> BoolArray:
+    """Leave out the pairs that at least K others of their context beat at every δ; quantiles cost more than all else.
 
-    Where a query has hundreds of documents most are unseen, and a quantile of each would be the cost of everything.
+    Beta(α, β) has larger quantiles, and a larger mean, the larger α and the smaller β. Where both are equal,
+    impressions and then the number decide, as in ranking.
     """
+    # Most documents of a query were never seen. All have the same posterior, and the first K of them are taken.
     unseen = evidence.impressions == 0
     before = np.cumsum(unseen) - unseen
     first = np.searchsorted(evidence.context, evidence.context)  # where its context starts
-    return np.asarray(~unseen | (before - before[first] < length))
+    keep = np.asarray(~unseen | (before - before[first] < length))
+    row = np.flatnonzero(keep)
+    row = row[np.lexsort((-evidence.impressions[row], evidence.context[row]))]  # stable: then by number
+    size = np.bincount(evidence.context[row])
+    start = np.cumsum(size) - size
+    width = 1 << np.ceil(np.log2(np.maximum(size, 1))).astype(int)  # of the tables that similar contexts share
+    for w in np.unique(width[size > length]).tolist():
+        crowded = np.flatnonzero((width == w) & (size > length))
+        for some in np.array_split(crowded, -(-len(crowded) * w * w // _AT_ONCE)):
+            inside = np.arange(w) < size[some, None]
+            of = row[np.minimum(start[some, None] + np.arange(w), len(row) - 1)]
+            a, b = np.where(inside, alpha[of], -np.inf), np.where(inside, beta[of], np.inf)
+            # [context, i, j]: whether i is as good as j. Of two that are so to each other, the one that comes first is.
+            good = (a[:, :, None] >= a[:, None, :]) & (b[:, :, None] <= b[:, None, :])
+            beats = good & ~(good.swapaxes(1, 2) & np.tri(w, dtype=bool))
+            keep[of[inside]] = (np.count_nonzero(beats, axis=1) < length)[inside]
+    return keep
+
+
+_AT_ONCE = 4_000_000  # comparisons of pairs held at a time: 4 MB
 
 
 def _with(method: _T, **settings: float) -> _T:

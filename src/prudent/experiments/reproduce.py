@@ -10,16 +10,17 @@ from time import monotonic
 from typing import Any, Literal
 
 from prudent import __version__
+from prudent.baselines import clip_for, rivals
 from prudent.bounds.base import check_delta
 from prudent.errors import PrudentWarning, UsageError, did_you_mean
-from prudent.experiments import figures, paper, readings
+from prudent.experiments import default, figures, paper, readings
 from prudent.experiments.bench import METHODS, Bench, Outcome, check_methods
 from prudent.experiments.data import ClickLog, LabelSet, read_click_log, read_label_set
 from prudent.experiments.laboratory import Laboratory
 from prudent.experiments.protocol import DELTAS
 from prudent.experiments.table import write_repetitions, write_rows
-from prudent.files import write_manifest
-from prudent.log import find_text_files
+from prudent.files import make_folder, replacing, write_manifest
+from prudent.log import find_text_files, first_bytes
 
 FORMATS = ("yandex", "yandex-personalized", "letor")
 
@@ -46,6 +47,7 @@ CATALOGUE: Mapping[str, Experiment] = {
     "istella": Experiment("clicks made of Istella labels (Fig. 7)", paper.istella, "labels"),
     "logging-quality": Experiment("where pessimism pays and where it harms (ours)", paper.logging_quality, "nothing"),
     "readings": Experiment("what each of our readings changes (ours)", readings.readings, "clicks"),
+    "default": Experiment("all bounds on 57 protocols: which one to use (ours)", default.default, "both"),
 }
 """Every experiment that can be asked for, in the order in which `all` runs them."""
 
@@ -63,14 +65,36 @@ class Request:
     form: str = ""  # of the data: one of `FORMATS`
 
     def __post_init__(self) -> None:
-        if bool(self.data) != bool(self.form):
-            raise UsageError("Data and its format go together: --data FILE... --format yandex, say.")
+        if self.form and not self.data:
+            raise UsageError("A format is that of some data: --data FILE --format yandex, say.")
+        if self.click_files and not self.form:
+            raise UsageError(f"{self.click_files[0]} holds no labels; say what it is: --format yandex, say.")
         if self.form and self.form not in FORMATS:
             raise UsageError(
                 f"There is no format {self.form!r}.{did_you_mean(self.form, FORMATS)} Known: {', '.join(FORMATS)}."
             )
         check_methods(self.methods)
+        if any(hasattr(rivals.parse(method), "clip") for method in self.methods if method.partition("(")[0] in rivals):
+            for delta in self.deltas:
+                clip_for(delta)
 
+    @property
+    def label_files(self) -> list[Path]:
+        """Data that holds labels, which can be told by a look at it."""
+        return [file for file in self.data if self.form == "letor" or _LABELS.match(first_bytes(file, 4096))]
+
+    @property
+    def click_files(self) -> list[Path]:
+        """Data that holds clicks."""
+        labels = self.label_files
+        return [file for file in self.data if file not in labels]
+
+    def serves(self, takes: str) -> bool:
+        """Whether there is data of a kind that an experiment takes."""
+        return bool(self.click_files if takes == "clicks" else self.label_files if takes == "labels" else self.data)
+
+
+_LABELS = re.compile(rb"\s*(?:#[^\n]*\n\s*)*\d+ qid:")
 
 Watcher = Callable[[str, int, int], None]
 """Told the name of the experiment, how many repetitions are done, and of how many."""
@@ -79,18 +103,16 @@ Watcher = Callable[[str, int, int], None]
 def experiments(name: str, request: Request) -> list[str]:
     """The experiments that a name stands for; `all` of them, or the one."""
     if name == "all":
+        if request.label_files:
+            raise UsageError("Labels are of one set: name the experiment that runs on it, yahoo, mslr or istella.")
         return list(CATALOGUE)
     if name not in CATALOGUE:
         known = [*CATALOGUE, "all"]
         raise UsageError(f"There is no experiment {name!r}.{did_you_mean(name, known)} Known: {', '.join(known)}.")
-    if request.form and not _takes(name, request.form):
-        kind = CATALOGUE[name].takes
-        raise UsageError(f"{name} runs on {kind}, and {request.form} holds something else.")
+    takes = CATALOGUE[name].takes
+    if request.data and (takes == "nothing" or not request.serves(takes)):
+        raise UsageError(f"{name} runs on {takes}: {request.data[0]} holds something else.")
     return [name]
-
-
-def _takes(name: str, form: str) -> bool:
-    return CATALOGUE[name].takes in ("both", "labels" if form == "letor" else "clicks")
 
 
 def make_request(
@@ -142,12 +164,10 @@ def reproduce(
     the same request goes on from there.
     """
     names = experiments(name, request)
-    folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
+    folder = make_folder(folder)
     clicks, labels = _read(request)
     for one in names:
-        used = bool(request.form) and _takes(one, request.form)
-        settings = _settings(one, request, used)
+        settings = _settings(one, request)
 
         def progress(done: int, total: int, one: str = one) -> None:
             watch(one, done, total)
@@ -172,28 +192,31 @@ def write_outcome(outcome: Outcome, path: Path, settings: Mapping[str, Any]) -> 
             figures.save(outcome.chart(), path)
         except UsageError as missing:  # the numbers are worth having without their picture
             warnings.warn(f"No figure was drawn. {missing}", PrudentWarning, stacklevel=2)
+    if outcome.page:
+        with replacing(path.with_name(f"{path.name}.md")) as part:
+            part.write_text(outcome.page, encoding="utf-8")
     write_manifest(table, {**settings, "notes": list(outcome.notes), **outcome.facts})
 
 
 def _read(request: Request) -> tuple[ClickLog | None, LabelSet | None]:
-    if not request.form:
-        return None, None
-    if request.form == "letor":
-        return None, read_label_set(request.data)
-    return read_click_log(request.data, request.form), None
+    return (
+        read_click_log(request.click_files, request.form) if request.click_files else None,
+        read_label_set(request.label_files) if request.label_files else None,
+    )
 
 
-def _settings(name: str, request: Request, used: bool) -> dict[str, Any]:
+def _settings(name: str, request: Request) -> dict[str, Any]:
     """What a result depends on; a file is told by its name, size and time, for reading it may take minutes."""
+    used = {"clicks": request.click_files, "labels": request.label_files, "both": request.data, "nothing": []}
     files = [
         {"file": str(file), "bytes": file.stat().st_size, "modified": file.stat().st_mtime_ns}
-        for file in (request.data if used else ())
+        for file in used[CATALOGUE[name].takes]
     ]
     return {
         "prudent": __version__,
         "experiment": name,
         "data": files or "stand-in",
-        "format": request.form if used else None,
+        "format": request.form or None,
         "repetitions": request.repetitions,
         "seed": request.seed,
         "deltas": list(request.deltas),

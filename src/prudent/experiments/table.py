@@ -1,6 +1,6 @@
 """Results as rows: one for each thing measured, with the means over repetitions and their standard errors."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -31,7 +31,7 @@ class Row:
 
 @dataclass(frozen=True, eq=False)
 class Results:
-    """The errors of one protocol: a row for each repetition, a column for each arm."""
+    """The errors of one protocol: a row for each repetition (or block of contexts in it), a column for each arm."""
 
     protocol: Protocol
     errors: FloatArray
@@ -64,7 +64,7 @@ class Results:
             protocol.n,
             float(errors.mean()),
             standard_error(errors),
-            len(errors),
+            len(errors) // protocol.blocks,
         )
 
 
@@ -112,6 +112,15 @@ def _write(columns: dict[str, np.ndarray], path: Path, form: str) -> None:
         tidy = "case when isnan(delta) then null else delta end as delta"
         se = ", case when isnan(se) then null else se end as se" if "se" in columns else ""
         connection.execute(f"copy (select * replace ({tidy}{se}) from results) to {text(part)} ({form})")
+
+
+def write_texts(columns: Mapping[str, Sequence[str]], path: Path) -> None:
+    """Write columns of text to a Parquet file and to a CSV file beside it."""
+    arrays = {name: np.array(values, dtype=object) for name, values in columns.items()}
+    for file, form in ((path, "format parquet, compression zstd"), (path.with_suffix(".csv"), "format csv, header")):
+        with replacing(file) as part, DuckDB(threads=1).connect() as connection:
+            connection.register("texts", arrays)
+            connection.execute(f"copy (select * from texts) to {text(part)} ({form})")
 
 
 class Arm(NamedTuple):

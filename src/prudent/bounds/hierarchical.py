@@ -1,0 +1,231 @@
+"""The prior of `exposure`, and a level of its own for every context."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+
+import numpy as np
+from scipy.special import expit, logit
+
+from prudent.arrays import FloatArray, IntArray
+from prudent.bounds.base import bounds, check_delta
+from prudent.bounds.bayes import PosteriorBound, Prior
+from prudent.bounds.exposure import (
+    BetaBinomial,
+    Terms,
+    centred_exposure,
+    clip_logit,
+    combine,
+    identified,
+    rise,
+    sample_pairs,
+    wald_statistic,
+)
+from prudent.click_models.base import Evidence
+
+
+@bounds.register("hierarchical")
+@dataclass(frozen=True)
+class Hierarchical(PosteriorBound):
+    """Posterior quantile under a Beta prior that follows exposure and context; not in the paper.
+
+    `exposure`, with three changes:
+
+    1. Contexts have levels: ``logit μ = b₀ + u + b·z``, ``u ~ N(0, τ²)`` for each context. Where all of a
+       context's seen items are poor, its unseen ones are not taken to be as good as those of others.
+    2. The better, the wider: ``s = s₀/√μ``. Logging policies err by factors, so that among items of the same
+       exposure the spread of θ grows with its mean, which a constant s does not allow for.
+    3. The curve bends only where there is evidence for it: ``z = (x, max(0, x − x₀)²/4)``, and below x₀, the lower
+       quartile of x weighted by n/(n + 10), it goes on straight. A parabola fitted to the often shown items turns
+       back among the rarely shown.
+
+    The slopes b are shrunk as in `exposure`, and b₀, s₀, u and τ are fitted again. The promise is that of ``bayes``:
+    right on average over items of the same exposure and context level, if the curve is right.
+    """
+
+    delta: float = 0.6
+
+    def __post_init__(self) -> None:
+        check_delta(self.delta)
+
+    def prior(self, evidence: Evidence) -> Prior:
+        """The prior that follows exposure and context, as far as the counts support it."""
+        exposure = centred_exposure(evidence)
+        prior = fit_prior(evidence, exposure)
+        seen = np.flatnonzero(evidence.examined > 0)
+        curve = prior.curve(exposure)
+        level = np.zeros(int(evidence.context.max(initial=-1)) + 1)
+        if prior.spread:
+            likelihood = _Widening(evidence.positive[seen], evidence.negative[seen], offset=curve[seen])
+            fixed = np.array([0.0, np.log(prior.strength)])
+            level, _ = _levels(likelihood, fixed, evidence.context[seen], level, prior.spread, steps=6)
+        mean = expit(clip_logit(curve + level[evidence.context]))
+        strength = prior.strength * mean**-_WIDENING
+        return Prior(mean * strength, (1 - mean) * strength, asdict(prior))
+
+
+@dataclass(frozen=True)
+class HierarchicalPrior:
+    """What `Hierarchical` leaves in ``Scores.fitted``: Beta(μs, (1−μ)s) before the level of the context.
+
+    >>> HierarchicalPrior(intercept=0.0, slopes=(1.0, 1.0), knot=0.0, strength=10.0).curve([-1.0, 0.0, 2.0])
+    array([-1.,  0.,  3.])
+    """
+
+    intercept: float  # b₀
+    slopes: Sequence[float]  # b after shrinkage; empty where there was no z to fit
+    knot: float  # x₀
+    strength: float  # s₀
+    spread: float = 0.0  # τ, of the levels of contexts; 0 where there are too few to tell
+    wald: float | None = None  # W, the support for the slopes; None where it cannot be told
+    shrinkage: float = 0.0  # what the slopes were multiplied by
+    dimension: int = 0  # q
+    contexts: int = 0  # that the fit saw
+    pairs: int = 0
+
+    def curve(self, exposure: FloatArray | Sequence[float]) -> FloatArray:
+        """b₀ + b·z at a centred log exposure x."""
+        x = np.asarray(exposure, dtype=float)
+        return np.full_like(x, self.intercept) + combine(self.slopes, _columns(x, self.knot, len(self.slopes)))
+
+
+_ROUNDS = 8  # at most, of fitting levels and the rest in turns
+_SETTLED = 0.003  # a level that moves by less moves no order
+_WIDENING = 0.5  # log s falls by as much for every unit of log μ
+_LITTLE = 10.0  # examinations: an item with as many has half a say in where the curve may bend
+
+
+def fit_prior(evidence: Evidence, exposure: FloatArray) -> HierarchicalPrior:
+    """From the examined pairs: the others have a likelihood of 1 under every prior."""
+    rows = sample_pairs(evidence)
+    positive, negative, x = evidence.positive[rows], evidence.negative[rows], exposure[rows]
+    numbers, context = np.unique(evidence.context[rows], return_inverse=True)
+    contexts = numbers.size
+    dimension = 2 if contexts >= 5 else 1 if contexts >= 3 else 0
+    knot = _knot(x, positive + negative)
+    columns = _columns(x, knot, dimension)
+    rate = (positive.sum() + 0.5) / (positive.sum() + negative.sum() + 1)
+    start = np.array([logit(rate), 2.0])
+    level, spread = np.zeros(contexts), 0.3 if contexts >= 3 else 0.0
+    slopes, wald, shrinkage = np.zeros(dimension), None, 0.0
+    if dimension and identified(columns, positive, negative):
+        likelihood = _Widening(positive, negative, columns)
+        best, level, spread, terms = _in_turns(likelihood, np.insert(start, 1, slopes), context, level, spread)
+        wald = wald_statistic(best, terms, columns, context)
+        shrinkage = max(0.0, 1 - 4 * dimension / wald) if wald else 0.0
+        slopes = shrinkage * best[1:-1] + 0.0  # no −0
+        start = best[[0, -1]] if shrinkage else start
+    flat = _Widening(positive, negative, offset=combine(slopes, columns))
+    (intercept, log_strength), _, spread, _ = _in_turns(flat, start, context, level, spread)
+    return HierarchicalPrior(
+        intercept=float(intercept),
+        slopes=tuple(map(float, slopes)),
+        knot=knot,
+        strength=float(np.exp(log_strength)),
+        spread=spread,
+        wald=wald,
+        shrinkage=shrinkage,
+        dimension=dimension,
+        contexts=contexts,
+        pairs=int(rows.size),
+    )
+
+
+def _columns(exposure: FloatArray, knot: float, dimension: int) -> list[FloatArray]:
+    """z, as far as the curve has it."""
+    return [exposure, np.maximum(0.0, exposure - knot) ** 2 / 4][:dimension]
+
+
+def _knot(exposure: FloatArray, examined: FloatArray) -> float:
+    """x₀: a quarter of the evidence lies below."""
+    if not exposure.size:
+        return 0.0
+    order = np.argsort(exposure, kind="stable")
+    upto = np.cumsum((examined / (examined + _LITTLE))[order])
+    return float(exposure[order][np.searchsorted(upto, upto[-1] / 4)])
+
+
+def _in_turns(
+    likelihood: "_Widening", start: FloatArray, context: IntArray, level: FloatArray, spread: float
+) -> tuple[FloatArray, FloatArray, float, Terms]:
+    """Parameters, levels and τ, each fitted given the others: maximum likelihood, Laplace's approximation, EM."""
+    fixed = likelihood.offset
+    if not spread:
+        best, terms = likelihood.maximum(start)
+        return best, level, spread, terms
+    best = start
+    for _ in range(_ROUNDS):
+        likelihood.offset = fixed + level[context]
+        best, terms = likelihood.maximum(best)
+        likelihood.offset = fixed
+        before = level
+        level, variance = _levels(likelihood, best, context, level, spread, steps=2)
+        spread = max(0.01, float(np.sqrt(np.mean(level**2 + variance))))
+        if np.max(np.abs(level - before)) < _SETTLED:
+            break
+    return best, level, spread, terms
+
+
+def _levels(
+    likelihood: "_Widening", parameters: FloatArray, context: IntArray, level: FloatArray, spread: float, steps: int
+) -> tuple[FloatArray, FloatArray]:
+    """The most likely u of every context, and its variance: Newton steps in all contexts at once."""
+    fixed, precision = likelihood.offset, 1 / spread**2
+    for _ in range(steps):
+        likelihood.offset = fixed + level[context]
+        slope, bend = likelihood.by_level(parameters)
+        gradient = np.bincount(context, slope, minlength=level.size) - precision * level
+        information = np.maximum(0.0, -np.bincount(context, bend, minlength=level.size)) + precision
+        level = level + np.clip(gradient / information, -1, 1)
+    likelihood.offset = fixed
+    return level, 1 / information
+
+
+class _Widening(BetaBinomial):
+    """As `BetaBinomial`, with s = s₀ μ^−½; the last parameter is log s₀."""
+
+    def terms(self, parameters: FloatArray) -> Terms:
+        """Chain rule on top of that for a given s: log s falls by (1 − μ)/2 for every unit of η."""
+        value, by_eta, by_log, eta_eta, eta_log, log_log = self._derivatives(parameters)
+        design: list[FloatArray | np.float64] = [np.float64(1), *self.columns]
+        gradient = [np.sum(by_eta * column) for column in design]
+        cross = [np.sum(eta_log * column) for column in design]
+        block = [[np.sum(eta_eta * one * other) for other in design] for one in design]
+        return Terms(
+            value,
+            by_eta,
+            by_log,
+            np.array([*gradient, np.sum(by_log)]),
+            np.array([*([*row, end] for row, end in zip(block, cross, strict=True)), [*cross, np.sum(log_log)]]),
+        )
+
+    def by_level(self, parameters: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """First and second derivative of each row by its η."""
+        _, slope, _, bend, _, _ = self._derivatives(parameters)
+        return slope, bend
+
+    def _derivatives(
+        self, parameters: FloatArray
+    ) -> tuple[float, FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]:
+        eta = clip_logit(parameters[0] + combine(parameters[1:-1], self.columns) + self.offset)
+        mu, rest = expit(eta), expit(-eta)
+        s = np.exp(parameters[-1]) * mu**-_WIDENING
+        a, c = mu * s, rest * s
+        n = self.positive + self.negative
+        value_a, a1, a2 = rise(a, self.positive, self.clicked)
+        value_c, c1, c2 = rise(c, self.negative, self.skipped)
+        value_s, s1, s2 = rise(s, n, np.flatnonzero(n > 0))
+        slope = a * rest  # da/dη = −dc/dη at a given s
+        by_eta = slope * (a1 - c1)
+        by_log = a * a1 + c * c1 - s * s1
+        eta_eta = slope**2 * (a2 + c2) + (1 - 2 * mu) * by_eta
+        eta_log = by_eta + slope * (a * a2 - c * c2)
+        log_log = by_log + a**2 * a2 + c**2 * c2 - s**2 * s2
+        turn = -_WIDENING * rest  # d log s/dη
+        return (
+            float(np.sum(value_a + value_c - value_s)),
+            by_eta + turn * by_log,
+            by_log,
+            eta_eta + 2 * turn * eta_log + turn**2 * log_log - turn * mu * by_log,
+            eta_log + turn * log_log,
+            log_log,
+        )
