@@ -148,7 +148,9 @@ def rank_command(
     ] = None,
     bound: Annotated[
         str | None,
-        typer.Option(help="exposure, eb, bayes, hoeffding or mle, e.g. 'eb(delta=0.2)'.", show_default=BOUND),
+        typer.Option(
+            help="exposure, hierarchical, eb, bayes, hoeffding or mle, e.g. 'eb(delta=0.2)'.", show_default=BOUND
+        ),
     ] = None,
     method: Annotated[
         str | None, typer.Option(help="Instead, one to compare with: ips, ip-ips or pi, e.g. 'ips(clip=50)'.")
@@ -354,13 +356,15 @@ def reproduce_command(
                 say(note)
     if name == "all":
         _claims(output)
-    say(f"Tables, figures and manifests are in {plain(str(output))}.")
+    say(f"The results are in {plain(str(output))}.")
 
 
 def _claims(folder: Path) -> None:
     """Try the paper's claims on the tables in a folder."""
     from prudent.experiments.claims import folders_in, try_claims, write_claims
 
+    if not folder.is_dir():
+        raise UsageError(f"There is no folder {folder}. Claims are tried on the tables that an experiment left in one.")
     with busy("Trying claims"):
         verdicts = try_claims(folders_in(folder))
         write_claims(verdicts, folder)

@@ -257,9 +257,8 @@ def show_rows(name: str, rows: "Sequence[Row]") -> None:
             mle = next((row.error for row in of if row.method == "mle"), math.nan)
             table.add_row(plain(model), f"{n:,}", f"{mle:.4f}", *(_share(of, method, mle) for method in methods))
         out.print(table)
-    say(
-        "mle: its error V(A*) − V(Â). The others: theirs as a share of it, at δ = 0.2 (exposure: 0.5) or the nearest δ."
-    )
+    say("mle: its error V(A*) − V(Â). The others: theirs as a share of it; of several δ, the one nearest to")
+    say("0.2 (exposure: 0.5).")
 
 
 def show_page(name: str, page: str) -> None:

@@ -172,11 +172,27 @@ def by_size(gains: Mapping[int, float]) -> Table:
 
 def test_sweet_spot_is_in_between_and_at_100_000() -> None:
     sweet = by_size({50: 0.1, 100_000: 0.5, 500_000: 0.1})
-    for check in (claims.sweet_spot, claims.largest_at, claims.beats_mle_later, claims.chosen_delta):
+    for check in (claims.sweet_spot, claims.largest_at, claims.beats_mle_later):
         assert verdict(check, sweet) == "holds"
     rising = by_size({50: 0.1, 100_000: 0.3, 500_000: 0.5})
     assert verdict(claims.sweet_spot, rising) == verdict(claims.largest_at, rising) == "fails"
     assert verdict(claims.beats_mle_later, by_size({50: -0.1, 100_000: -0.2})) == "fails"
+
+
+@pytest.mark.parametrize(
+    ("above", "expected"), [([0.1, 0.0], "holds"), ([0.0, 0.1], "fails"), ([0.0, 0.01], "unclear")]
+)
+def test_a_delta_of_the_past_was_chosen_clearly_or_not(above: list[float], expected: str) -> None:
+    past = {"deltas": [0.1, 0.2], "above": above, "se": [0.01, 0.01], "repetitions": 100}
+    assert verdict(claims.chosen_delta, Table([], {"past": {"cm": {"bayes": past}}})) == expected
+
+
+def test_no_gain_is_no_better_than_the_mle() -> None:
+    assert verdict(claims.beats_mle_later, by_size({50: 0.0, 100_000: 0.0})) == "fails"
+
+
+def test_an_error_far_below_a_limit_is_below_it() -> None:
+    assert claims.between((0.02, 0.015), 100, 0, 0.55) == "holds"
 
 
 def grids(spreads: Mapping[int, float], priors: Mapping[str, int]) -> Table:
@@ -197,14 +213,14 @@ def test_larger_grids_make_it_robust_until_ten() -> None:
     assert verdict(claims.more_robust, none) == verdict(claims.prior_found, none) == "fails"
 
 
-def test_beyond_ten_means_the_same_errors() -> None:
-    two = {
-        Arm("data", "production", "dcm", f"eb, {m} × {m} grid", 0.2, 1_000): errors(1.0, seed)
-        for m, seed in ((10, 0), (20, 0))
-    }
-    assert verdict(claims.same_beyond_ten, make_table(two)) == "holds"
-    other = {arm: of * (1 + 0.1 * (arm.method == "eb, 20 × 20 grid")) for arm, of in two.items()}
-    assert verdict(claims.same_beyond_ten, make_table(other)) == "fails"
+def test_beyond_ten_means_the_same_priors() -> None:
+    def beyond(ten: dict[str, int], twenty: dict[str, int]) -> str:
+        priors = {"eb, 10 × 10 grid": ten, "eb, 20 × 20 grid": twenty}
+        return verdict(claims.same_beyond_ten, Table([], {"priors": {"production": priors}}))
+
+    assert beyond({"Beta(1, 8)": 12, "Beta(1, 4)": 8}, {"Beta(1, 4)": 8, "Beta(1, 8)": 12}) == "holds"
+    assert beyond({"Beta(1, 8)": 12, "Beta(1, 4)": 8}, {"Beta(1, 8)": 20}) == "depends on the log"
+    assert beyond({"Beta(512, 512)": 20}, {"Beta(1024, 1024)": 20}) == "fails"
 
 
 def test_better_logging_errs_less() -> None:

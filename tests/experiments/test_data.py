@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from prudent.errors import LogError
+from prudent.errors import LogError, PrudentWarning
 from prudent.experiments import data
 from prudent.experiments.data import ClickLog, read_click_log, read_label_set, stand_in_log
 from prudent.shown import Shown
@@ -141,8 +141,14 @@ def test_the_most_frequent_queries(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 def test_a_log_without_lists_is_an_error(tmp_path: Path) -> None:
     short = tabs(0, 0, "Q", 1, 7, 1, 2, 3)
     files = [write(tmp_path / name, [short]) for name in "ab"]
-    with pytest.raises(LogError):
+    with pytest.warns(PrudentWarning, match="1 lists are left out"), pytest.raises(LogError, match="No good list"):
         read_click_log(files, "yandex")
+
+
+def test_a_file_cannot_be_earlier_and_later(tmp_path: Path) -> None:
+    file = write(tmp_path / "a", [tabs(0, 0, "Q", 1, 7, *range(10))])
+    with pytest.raises(LogError, match="named twice"):
+        read_click_log([file, tmp_path / "." / "a"], "yandex")
 
 
 def test_a_stand_in_has_three_parts_and_its_own_seed() -> None:

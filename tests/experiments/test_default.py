@@ -40,7 +40,7 @@ def test_there_are_57_protocols_and_each_draws_its_own_logs() -> None:
     assert len({p.seed(0, 0).spawn_key for p in found}) == 57
     assert len({default.name(p) for p in found}) == 57
     assert all(p.source.kind == p.label for p in found)
-    assert {p.data for p in found} - {p.data for p in protocols()} == {"Yandex", "MSLR"}
+    assert {p.data for p in found} - {p.data for p in protocols()} == {"Yandex", "Labelled queries"}
     assert len(protocols()) == 45
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -9,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prudent.baselines import clip_for, fold, rivals
-from prudent.bounds import Bound, bounds
-from prudent.click_models import click_models
+from prudent.bounds import Bound, Mle, bounds
+from prudent.click_models import Cascade, PositionBased, click_models
 from prudent.errors import UsageError
 from prudent.experiments import protocol as module
 from prudent.experiments import sources
-from prudent.experiments.protocol import DELTAS, Protocol, gather, sweep
+from prudent.experiments.protocol import DELTAS, Protocol, gather, sweep, told
 from prudent.experiments.sources import LabelsLike, Source, YandexLike, clicked, draw_lists
 from prudent.ranking import best_lists
 from prudent.shown import Shown
@@ -103,6 +104,7 @@ class Known(Source):
 
     kind: str = "cm"
     seen: list[int] = field(default_factory=list)
+    real: ClassVar[str] = "Nothing."
 
     def draw(self, n: int, random: np.random.Generator) -> tuple[World, Shown]:
         self.seen.append(int(random.integers(2**40)))
@@ -249,3 +251,22 @@ def test_a_log_that_does_not_link_its_positions_is_told_their_examination() -> N
     evidence = gather(click_models.parse("pbm"), world, shown)
     np.testing.assert_array_equal(evidence.weight, world.position)
     np.testing.assert_allclose(evidence.negative, [90, 50, 70, 0, 90, 50, 70])
+
+
+# --- pbm where a log cannot tell examination -------------------------------------------------------------------------
+
+
+def test_a_learner_by_position_is_told_what_its_log_cannot_tell() -> None:
+    """One context and uniform lists link no positions at n = 30: p is told, or nothing is where there is none."""
+    weighted = PositionBased(counts="weighted")
+    by_position = Protocol("data", "uniform", YandexLike("pbm", 0.0, 1), weighted, {"mle": Mle()}, n=30)
+    assert told(by_position, 0, 3) == 3
+    world, shown = by_position.source.draw(30, np.random.default_rng(0))
+    evidence = gather(by_position.model, world, shown)
+    np.testing.assert_array_equal(evidence.weight, world.position)
+    assert str(evidence.model).startswith("pbm(counts=weighted")
+    world, shown = YandexLike("dcm", 0.0, 1).draw(30, np.random.default_rng(0))
+    np.testing.assert_array_equal(gather(PositionBased(), world, shown).weight, np.ones(4))
+    assert told(replace(by_position, model=Cascade()), 0, 3) == 0
+    linked = replace(by_position, source=YandexLike("pbm", 2.0), n=1_000)
+    assert told(linked, 0, 2) == 0

@@ -8,7 +8,7 @@ from typing import Any
 from prudent.baselines import Rival, rivals
 from prudent.bounds import Bound, bounds
 from prudent.click_models import click_models
-from prudent.errors import UsageError
+from prudent.errors import UsageError, did_you_mean
 from prudent.experiments.data import MIN_IMPRESSIONS, ClickLog, LabelSet
 from prudent.experiments.laboratory import Laboratory
 from prudent.experiments.protocol import DELTAS, Protocol
@@ -33,8 +33,8 @@ class Bench:
 
     @cached_property
     def bounds(self) -> dict[str, Bound]:
-        """The bounds among the methods; which δ a spelling names is of no account, since δ is swept."""
-        return {name: bounds.parse(name) for name in self.methods if _word(name) in bounds}
+        """The bounds among the methods, and the MLE, with which all are compared."""
+        return {name: bounds.parse(name) for name in dict.fromkeys(("mle", *self.methods)) if _word(name) in bounds}
 
     @cached_property
     def rivals(self) -> dict[str, Rival]:
@@ -50,8 +50,8 @@ class Bench:
         if self.clicks is None:
             quality = {"production": 2.0, "uniform": 0.0}[logging]
             return f"Yandex-like, {_count(contexts)}", YandexLike(kind, quality, contexts)
-        contexts = min(contexts, self.clicks.size)
         lists = keep_frequent(self.clicks.top(contexts), MIN_IMPRESSIONS)
+        contexts = int(lists.context[-1]) + 1  # a context whose items were all shown rarely is not among them
         world = fit_truth(lists, kind)
         name = f"Yandex, {_count(contexts)}"
         return name, FittedTruth(world, lists, logging)  # type: ignore[arg-type]
@@ -82,13 +82,12 @@ class Outcome:
     page: str = ""  # Markdown, where a table says more than a figure
 
 
-def check_methods(methods: Sequence[str]) -> tuple[str, ...]:
+def check_methods(methods: Sequence[str]) -> None:
     """Methods as a user gave them; an unknown one is an error before anything is run."""
     for method in methods:
         if _word(method) not in bounds and _word(method) not in rivals:
-            known = ", ".join(METHODS)
-            raise UsageError(
-                f"There is no method {method!r}. Known: {known}; each may have settings, as in eb(pool=context)."
-            )
+            hint = did_you_mean(_word(method), METHODS)
+            raise UsageError(f"There is no method {method!r}.{hint} Known: {', '.join(METHODS)}, hierarchical.")
         (bounds if _word(method) in bounds else rivals).parse(method)
-    return tuple(methods)
+        if "delta=" in method or "clip=" in method:
+            raise UsageError(f"{method}: δ, and with it the clip of a rival, is swept. Say which with --deltas.")

@@ -271,7 +271,7 @@ def judge(orders: Sequence[Order], share: float) -> Word:
 def between(found: tuple[float, float], repetitions: int, low: float, high: float) -> Word:
     """Whether a ratio is between two limits, by more than two standard errors."""
     value, twice = found[0], two(repetitions) * found[1]
-    if low <= value - twice and value + twice <= high:
+    if (low == 0 or low <= value - twice) and value + twice <= high:  # no error is below 0
         return "holds"
     return "fails" if value + twice < low or value - twice > high else "unclear"
 
@@ -457,30 +457,42 @@ comparable = Check(
 
 
 def _chosen_delta(table: Table) -> list[Cell]:
-    return [
-        Cell((model,), "holds" if of["bayes"] == LEVEL else "fails", f"δ = {of['bayes']:g}")
-        for model, of in table.facts.get("delta", {}).items()
-        if "bayes" in of
-    ]
+    found = []
+    for model, of in table.facts.get("past", {}).items():
+        if LEVEL in of.get("bayes", {}).get("deltas", []):
+            past = of["bayes"]
+            above, se = (past[name][past["deltas"].index(LEVEL)] for name in ("above", "se"))
+            best = past["deltas"][past["above"].index(0)]
+            word: Word = "holds" if best == LEVEL else "fails" if above > two(past["repetitions"]) * se else "unclear"
+            found.append(Cell((model,), word, f"δ = {best:g}"))
+    return found
 
 
 chosen_delta = Check(
-    f"Holds if {LEVEL:g} is the δ at which bayes had the lowest mean error on the past. Numbers: that δ.", _chosen_delta
+    f"Holds if {LEVEL:g} is the δ at which bayes had the lowest mean error on the past; fails if its error is above "
+    "the lowest by two paired standard errors. Numbers: the δ of the lowest.",
+    _chosen_delta,
 )
 
 
 def _gains(table: Table) -> Iterator[tuple[str, dict[int, FloatArray]]]:
     """Of each model and n: how far the error of bayes, at the δ of the past, is below the MLE's."""
+    for model, pairs in _mle_and_bayes(table):
+        yield model, {n: mle - bayes for n, (mle, bayes) in pairs.items()}
+
+
+def _mle_and_bayes(table: Table) -> Iterator[tuple[str, dict[int, tuple[FloatArray, FloatArray]]]]:
+    """The errors behind these, of the MLE and of bayes."""
     for model, of in table.facts.get("delta", {}).items():
         panels = [panel for panel in table.panels if panel.model == model and panel.has("mle", "bayes")]
         if "bayes" in of and panels:
-            yield model, {panel.n: panel.at("mle", None) - panel.at("bayes", of["bayes"]) for panel in panels}
+            yield model, {panel.n: (panel.at("mle", None), panel.at("bayes", of["bayes"])) for panel in panels}
 
 
 def _beats_mle_later(table: Table) -> list[Cell]:
     found = []
-    for model, gains in _gains(table):
-        orders = [compare(-gain, np.zeros_like(gain)) for gain in gains.values()]
+    for model, pairs in _mle_and_bayes(table):
+        orders = [compare(bayes, mle) for mle, bayes in pairs.values()]
         found.append(Cell((model,), judge(orders, MOST), f"{orders.count('lower')}/{len(orders)}", "n"))
     return found
 
@@ -583,18 +595,19 @@ more_robust = Check(
 
 def _same_beyond_ten(table: Table) -> list[Cell]:
     found = []
-    for panel in table.panels:
-        if panel.has(_grid(10), _grid(20)):
-            apart = [panel.at(_grid(20), delta) - panel.at(_grid(10), delta) for delta in panel.deltas(_grid(10))]
-            same = float(np.mean(np.abs(apart) < TINY))
-            word: Word = "holds" if same >= 0.95 else "fails" if same < 0.5 else "depends"
-            found.append(Cell((panel.logging,), word, f"{100 * same:.0f} %", "the log"))
+    for logging, priors in table.facts.get("priors", {}).items():
+        ten, twenty = priors.get(_grid(10), {}), priors.get(_grid(20), {})
+        logs = sum(ten.values())
+        if logs and twenty:
+            same = sum(min(times, twenty.get(prior, 0)) for prior, times in ten.items())
+            word: Word = "holds" if same == logs else "fails" if 2 * same < logs else "depends"
+            found.append(Cell((logging,), word, f"{same} of {logs}", "the log"))
     return found
 
 
 same_beyond_ten = Check(
-    "Holds if grids of 10 and of 20 values lead to the same error in at least 95 % of all repetitions and δ; "
-    "fails if in fewer than half. Numbers: that share.",
+    "Holds if grids of 10 and of 20 values find the same priors in all the logs that were looked at; fails if in fewer "
+    "than half. Numbers: in how many.",
     _same_beyond_ten,
 )
 

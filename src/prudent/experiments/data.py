@@ -1,5 +1,6 @@
 """What experiments run on: the real files a researcher has, or stand-ins of the same shape."""
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from os import PathLike
@@ -8,9 +9,10 @@ from pathlib import Path
 import numpy as np
 
 from prudent.arrays import IntArray
+from prudent.counts import describe_rejected
 from prudent.engines.duckdb import DuckDB
 from prudent.engines.quoting import file_text
-from prudent.errors import LogError
+from prudent.errors import LogError, PrudentWarning
 from prudent.experiments.sources import LENGTH, YandexLike, clicked, draw_lists
 from prudent.files import TemporaryFolder
 from prudent.log import find_text_files
@@ -56,6 +58,9 @@ class ClickLog:
 def read_click_log(files: Sequence[str | PathLike[str]], form: str) -> ClickLog:
     """A click log of Yandex, in either layout."""
     found = find_text_files(files)
+    real = [file.resolve() for file in found]  # the same file may go by several names
+    if len(set(real)) < len(real):
+        raise LogError("A file is named twice: its clicks would be both earlier and later ones.")
     engine = DuckDB()
     if form == "yandex":
         if len(found) < 2:
@@ -70,8 +75,12 @@ def read_click_log(files: Sequence[str | PathLike[str]], form: str) -> ClickLog:
     folder = TemporaryFolder()
     files_of = [folder.path / f"{number}.parquet" for number in range(3)]
     for log, file in zip(logs, files_of, strict=True):
-        if log is not None:
-            engine.distinct_lists(log, QUERY, file, LENGTH)
+        if log is not None and (tally := engine.distinct_lists(log, QUERY, file, LENGTH)).bad:
+            warnings.warn(
+                f"{tally.bad:,} lists are left out: {'; '.join(describe_rejected(tally))}.",
+                PrudentWarning,
+                stacklevel=2,
+            )
     parts = " union all ".join(
         f"select {number} as part, context, items, clicks, n from read_parquet({file_text(file)})"
         for number, (log, file) in enumerate(zip(logs, files_of, strict=True))
@@ -102,7 +111,7 @@ def read_click_log(files: Sequence[str | PathLike[str]], form: str) -> ClickLog:
             "join pairs using (context, item) order by part, list, position"
         ).fetchnumpy()
     if not len(context):
-        raise LogError(f"No list of {', '.join(map(str, found))} has {LENGTH} positions.")
+        raise LogError(f"No good list of {', '.join(map(str, found))} has {LENGTH} positions.")
     table = {name: column.reshape(-1, LENGTH) for name, column in shown.items()}
     every = [
         Shown(context, table["pair"][rows], table["click"][rows], table["n"][rows, 0])

@@ -119,7 +119,7 @@ def against_delta(rows: Iterable[Row], title: str, caption: str = "") -> "Chart"
 
 
 def against_n(rows: Iterable[Row], title: str, caption: str = "") -> "Chart":
-    """What a method gains over the MLE against n, the paper's Fig. 4; above zero it makes the smaller error.
+    """What a method gains over the MLE against n, the paper's Fig. 3; above zero it makes the smaller error.
 
     Here ``error`` of a row holds the MLE's error minus the method's on the same logs, and ``se`` the standard error of
     that difference. A frame reaches as far below zero as twice the largest gain that is no accident.
@@ -458,7 +458,10 @@ def _lines(
         ]
         body.append(_row(heading, sized, total))
     if any(len({(panel.bottom, panel.top) for panel in panels}) > 1 for _, panels in grid):
-        words = [*words[:-1], f"{words[-1]} Each panel has its own vertical scale."]
+        words = [
+            *words[:-1],
+            f"{words[-1]} Panels of a row share their vertical scale only where their errors are of one size.",
+        ]
     return _figure(body, words, total)
 
 
@@ -474,6 +477,9 @@ def _line_panel(
 
     order = list(styles)  # also from back to front: the MLE lies below the others
     marks = sorted(panel.marks, key=lambda mark: (order.index(mark.series), mark.x or 0.0))
+    # The band of a series that is out of the frame altogether might still reach into it: leave all of it out.
+    inside = {mark.series for mark in marks if panel.side(mark) == 0}
+    marks = [mark for mark in marks if mark.series in inside]
     points = [
         {"series": mark.series, "x": place, "y": mark.y, "low": mark.y - mark.se, "high": mark.y + mark.se}
         for mark in marks

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from prudent.bounds import Bound, EmpiricalBayes, bounds
+from prudent.errors import UsageError
 from prudent.experiments import figures
 from prudent.experiments.bench import KINDS, Bench, Outcome
 from prudent.experiments.data import MIN_IMPRESSIONS, stand_in_log
@@ -23,7 +24,7 @@ from prudent.experiments.sources import (
     keep_common,
     keep_frequent,
 )
-from prudent.experiments.table import Results, Row
+from prudent.experiments.table import Results, Row, standard_error
 from prudent.simulate import best_value
 
 LOGGINGS = ("production", "uniform")
@@ -76,7 +77,7 @@ def top_query(bench: Bench) -> Outcome:
     """App. C: the same on the most frequent query alone, which no average over queries can skew."""
     outcome = top_queries(bench, contexts=1)
     title = "All methods on the most frequent query (App. C)"
-    return replace(outcome, chart=lambda: figures.against_delta(outcome.rows, title))
+    return replace(outcome, chart=lambda: figures.against_delta(outcome.rows, title, what_is_real(outcome.results)))
 
 
 def less_frequent(bench: Bench) -> Outcome:
@@ -95,13 +96,16 @@ def less_frequent(bench: Bench) -> Outcome:
 def sample_size(bench: Bench) -> Outcome:
     """Fig. 3: δ is chosen on the past and applied to the future, for logs of 50 to 500,000 lists."""
     swept = {name: bound for name, bound in bench.bounds.items() if hasattr(bound, "delta")}
+    if not swept:
+        raise UsageError("sample-size chooses a δ, and none of these methods has one. Add eb, say.")
     past = [bench.sweep(data, "past", source, kind, bounds=swept, rivals={}) for kind, data, source in _days(bench, 0)]
     chosen: dict[str, dict[str, float]] = {}
+    before: dict[str, dict[str, Any]] = {}
     for result in bench.lab.run(past, bench.times(100), stage="past"):
         means = dict(zip(result.protocol.arms, result.errors.mean(axis=0), strict=True))
-        chosen[result.protocol.source.kind] = {
-            name: min(bench.deltas, key=lambda delta: float(means[name, delta])) for name in swept
-        }
+        kind = result.protocol.source.kind
+        chosen[kind] = {name: min(bench.deltas, key=lambda delta: float(means[name, delta])) for name in swept}
+        before[kind] = {name: _above_best(result, name, delta) for name, delta in chosen[kind].items()}
     learners: dict[str, Bound] = {"mle": bounds.parse("mle"), **swept}
     future = [
         bench.sweep(data, "production", source, kind, n, bounds=learners, rivals={}, deltas=tuple(wanted))
@@ -123,7 +127,24 @@ def sample_size(bench: Bench) -> Outcome:
     ]
     title = "How far the error falls below the MLE's, by sample size (Fig. 3)"
     caption = "δ was chosen on earlier clicks than those it is applied to."
-    return Outcome(rows, results, lambda: figures.against_n(lines, title, caption), notes, {"delta": chosen})
+    return Outcome(
+        rows, results, lambda: figures.against_n(lines, title, caption), notes, {"delta": chosen, "past": before}
+    )
+
+
+def _above_best(result: Results, method: str, best: float) -> dict[str, Any]:
+    """How far the error at each δ is above that at the best, with paired standard errors: how sure the choice was."""
+    above = [result.of(method, delta) - result.of(method, best) for delta in result.protocol.deltas]
+    return {
+        "deltas": list(result.protocol.deltas),
+        "above": [float(more.mean()) for more in above],
+        "se": [_or_none(standard_error(more)) for more in above],
+        "repetitions": len(result.errors),
+    }
+
+
+def _or_none(number: float) -> float | None:
+    return None if np.isnan(number) else number
 
 
 def _days(bench: Bench, part: int) -> list[tuple[str, str, Source]]:
@@ -132,7 +153,7 @@ def _days(bench: Bench, part: int) -> list[tuple[str, str, Source]]:
         # The past and the future of a stand-in are two draws of it. Lists are resampled from 2,000, as from a log.
         return [(kind, f"Yandex-like, {('past', 'future')[part]}", YandexLike(kind, pool=2_000)) for kind in KINDS]
     lists = keep_frequent(bench.clicks.top(10, slice(0, 1) if part == 0 else slice(1, 3)), MIN_IMPRESSIONS)
-    name = f"Yandex, {('earlier', 'later')[part]} part"
+    name = f"Yandex, {('earlier', 'later')[part]} part, {lists.context[-1] + 1} queries"
     return [(kind, name, FittedTruth(fit_truth(lists, kind), lists)) for kind in KINDS]
 
 
@@ -140,7 +161,7 @@ def cross_validation(bench: Bench) -> Outcome:
     """App. C: the truth is fitted to the early days, the learner sees real clicks of the late ones."""
     log = bench.clicks or stand_in_log(bench.lab.seed)
     train, test = keep_common(log.top(10, slice(0, 2)), log.top(10, slice(2, 3)), MIN_IMPRESSIONS)
-    data = "Yandex, later clicks" if bench.clicks else "a simulated log, later clicks"
+    data = f"{'Yandex' if bench.clicks else 'a simulated log'}, later clicks, {test.context[-1] + 1} queries"
     protocols = [bench.sweep(data, "production", HeldOutClicks(fit_truth(train, kind), test), kind) for kind in KINDS]
     return _against_delta(
         bench.lab.run(protocols, bench.times(200)),
@@ -226,12 +247,21 @@ def _labels(bench: Bench, name: str, kind: str, per: str) -> tuple[str, Source]:
         return f"{like}, {QUERIES:,} queries", LabelsLike(kind, documents, mix, QUERIES, per)  # type: ignore[arg-type]
     queries = min(QUERIES, len(bench.labels.sizes))
     source = LabelledQueries(kind, bench.labels.label, bench.labels.sizes, queries, per)  # type: ignore[arg-type]
-    return f"{bench.labels.name}, {queries:,} queries", source
+    # Not the names of the files: the random numbers depend on this one.
+    return f"{like.removesuffix('-like')} labels, {queries:,} queries", source
 
 
 def _against_delta(results: list[Results], title: str) -> Outcome:
     rows: list[Row] = [row for result in results for row in result.rows()]
-    return Outcome(rows, results, lambda: figures.against_delta(rows, title))
+    return Outcome(rows, results, lambda: figures.against_delta(rows, title, what_is_real(results)))
+
+
+def what_is_real(results: Sequence[Results]) -> str:
+    """What a reader of a figure has to know about its data, and about δ where there are rivals."""
+    said = list(dict.fromkeys(result.protocol.source.real for result in results))
+    if any(result.protocol.rivals for result in results):
+        said.append("For ips and ip-ips δ stands for a clip, as in the paper's table.")
+    return " ".join(said)
 
 
 QUALITIES = (-2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0)
@@ -246,7 +276,8 @@ def logging_quality(bench: Bench) -> Outcome:
     ]
     results = bench.lab.run(protocols, bench.times(100))
     rows = [row for result in results for row in result.rows()]
-    shown = [row for row in rows if row.delta is None or row.delta in (0.2, 0.5)]
+    near = {min(bench.deltas, key=lambda delta: abs(delta - level)) for level in (0.2, 0.5)}
+    shown = [row for row in rows if row.delta is None or row.delta in near]
     quality = {f"quality {quality:g}": quality for quality in QUALITIES}
     return Outcome(
         rows,

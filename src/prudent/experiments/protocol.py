@@ -12,8 +12,9 @@ from prudent.baselines import Rival, clip_for, fold
 from prudent.bounds import Bound, Scores
 from prudent.bounds.bayes import PosteriorBound, Prior, posterior_scores
 from prudent.click_models import ClickModel, Evidence
+from prudent.click_models.position_based import PositionBased, per_position, separate_positions
 from prudent.errors import NotIdentifiedError
-from prudent.experiments.sources import Source, known_examination
+from prudent.experiments.sources import Source
 from prudent.ranking import Lists, best_lists
 from prudent.shown import Shown
 from prudent.simulate import World, value
@@ -84,11 +85,28 @@ class Protocol:
 
 
 def gather(model: ClickModel, world: World, shown: Shown) -> Evidence:
-    """What the learner counts; where its log does not link the positions of lists, it is told their examination."""
+    """What the learner counts; where its log does not link the positions of lists, pbm is told their examination.
+
+    That favours it over rivals, who are told nothing: `told` counts how often it happens. Where users do not click by
+    position there is no examination to tell, and the learner takes all positions for equal.
+    """
     try:
         return model.evidence(shown)
     except NotIdentifiedError:
-        return known_examination(world).evidence(shown)
+        examination = world.position if world.kind == "pbm" else np.ones(world.length)
+        return _with(model, examination=tuple(examination.tolist())).evidence(shown)
+
+
+def told(protocol: Protocol, seed: int, logs: int) -> int:
+    """In how many of the first logs of a protocol its learner has to be told the examination of positions."""
+    times = 0
+    if not (isinstance(protocol.model, PositionBased) and protocol.bounds):
+        return times
+    for repetition in range(logs):
+        _, shown = protocol.source.draw(protocol.n, np.random.default_rng(protocol.seed(seed, repetition)))
+        pair, position, often, _ = per_position(shown.cells)
+        times += len(separate_positions(pair, position, often, shown.length)) > 1
+    return times
 
 
 def sweep(bound: Bound, evidence: Evidence, deltas: tuple[float | None, ...], length: int) -> Iterator[Lists]:
@@ -156,7 +174,7 @@ def _may_be_chosen(evidence: Evidence, alpha: FloatArray, beta: FloatArray, leng
 _AT_ONCE = 4_000_000  # comparisons of pairs held at a time: 4 MB
 
 
-def _with(method: _T, **settings: float) -> _T:
+def _with(method: _T, **settings: Any) -> _T:
     """The same method with other settings; every registered one is a frozen dataclass, which protocols cannot say."""
     return replace(method, **settings)  # type: ignore[type-var]
 

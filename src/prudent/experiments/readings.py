@@ -223,7 +223,7 @@ def readings(bench: Bench) -> Outcome:
         results,
         lambda: figures.dots(shown, title, caption),
         [*_notes(ratios), *_truth_notes(compared, truth)],
-        {"ratios": [_for_json(ratio) for ratio in ratios]},
+        {"ratios": [_for_json(ratio) for ratio in ratios], "methods": list(_AT), "deltas": [0.2, 0.5]},
     )
 
 

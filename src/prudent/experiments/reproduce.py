@@ -1,9 +1,11 @@
 """One experiment by its name: data in; a table, a figure and a manifest out."""
 
+import json
 import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from hashlib import sha256
 from os import PathLike
 from pathlib import Path
 from time import monotonic
@@ -17,9 +19,9 @@ from prudent.experiments import default, figures, paper, readings
 from prudent.experiments.bench import METHODS, Bench, Outcome, check_methods
 from prudent.experiments.data import ClickLog, LabelSet, read_click_log, read_label_set
 from prudent.experiments.laboratory import Laboratory
-from prudent.experiments.protocol import DELTAS
+from prudent.experiments.protocol import DELTAS, told
 from prudent.experiments.table import write_repetitions, write_rows
-from prudent.files import make_folder, replacing, write_manifest
+from prudent.files import check_target, make_folder, replacing, write_manifest
 from prudent.log import find_text_files, first_bytes
 
 FORMATS = ("yandex", "yandex-personalized", "letor")
@@ -47,7 +49,7 @@ CATALOGUE: Mapping[str, Experiment] = {
     "istella": Experiment("clicks made of Istella labels (Fig. 7)", paper.istella, "labels"),
     "logging-quality": Experiment("where pessimism pays and where it harms (ours)", paper.logging_quality, "nothing"),
     "readings": Experiment("what each of our readings changes (ours)", readings.readings, "clicks"),
-    "default": Experiment("all bounds on 57 protocols: which one to use (ours)", default.default, "both"),
+    "default": Experiment("all bounds on 57 protocols, 45 without data (ours)", default.default, "both"),
 }
 """Every experiment that can be asked for, in the order in which `all` runs them."""
 
@@ -73,6 +75,8 @@ class Request:
             raise UsageError(
                 f"There is no format {self.form!r}.{did_you_mean(self.form, FORMATS)} Known: {', '.join(FORMATS)}."
             )
+        if not self.methods:
+            raise UsageError(f"Name a method. Known: {', '.join(METHODS)}.")
         check_methods(self.methods)
         if any(hasattr(rivals.parse(method), "clip") for method in self.methods if method.partition("(")[0] in rivals):
             for delta in self.deltas:
@@ -128,8 +132,8 @@ def make_request(
     return Request(
         repetitions,
         seed,
-        DELTAS if deltas is None else tuple(map(_delta, deltas.split(","))),
-        METHODS if methods is None else tuple(split_methods(methods)),
+        DELTAS if deltas is None else tuple(dict.fromkeys(map(_delta, deltas.split(",")))),
+        METHODS if methods is None else tuple(dict.fromkeys(split_methods(methods))),
         processes,
         tuple(find_text_files(data)) if data else (),
         form or "",
@@ -172,14 +176,34 @@ def reproduce(
         def progress(done: int, total: int, one: str = one) -> None:
             watch(one, done, total)
 
-        lab = Laboratory(request.seed, request.processes, folder / f".{one}.parts", settings, progress)
+        # Parts of other settings are in other folders: two runs at once do not mix theirs.
+        mark = sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:8]
+        lab = Laboratory(request.seed, request.processes, folder / f".{one}.{mark}.parts", settings, progress)
         bench = Bench(lab, clicks, labels, request.repetitions, request.deltas, request.methods)
         started = monotonic()
+        for end in ("parquet", "csv", "svg", "png"):
+            check_target(folder / f"{one}.{end}")  # rather now than after the work
         outcome = CATALOGUE[one].run(bench)
+        outcome = replace(outcome, notes=[*outcome.notes, *_told(outcome, request.seed)])
         spent = {"seconds": round(monotonic() - started, 1), "processes": request.processes}  # of the last start
         write_outcome(outcome, folder / one, {**settings, **spent})
         lab.forget()
         yield one, outcome
+
+
+def _told(outcome: Outcome, seed: int) -> list[str]:
+    """Where learners by pbm had to be told the examination of positions, by a look at the first logs."""
+    notes = []
+    for result in outcome.results:
+        protocol = result.protocol
+        logs = min(3, len(result.errors) // protocol.blocks)
+        times = told(protocol, seed, logs)
+        if times:
+            notes.append(
+                f"{protocol.data}, {protocol.logging}, n = {protocol.n:,}: pbm cannot be fitted, and its "
+                f"learner is told the examination of positions, in {times} of {logs} logs looked at."
+            )
+    return list(dict.fromkeys(notes))
 
 
 def write_outcome(outcome: Outcome, path: Path, settings: Mapping[str, Any]) -> None:
@@ -195,7 +219,11 @@ def write_outcome(outcome: Outcome, path: Path, settings: Mapping[str, Any]) -> 
     if outcome.page:
         with replacing(path.with_name(f"{path.name}.md")) as part:
             part.write_text(outcome.page, encoding="utf-8")
-    write_manifest(table, {**settings, "notes": list(outcome.notes), **outcome.facts})
+    done = sorted({row.repetitions for row in outcome.rows})
+    write_manifest(
+        table,
+        {**settings, "repetitions": done[0] if len(done) == 1 else done, "notes": list(outcome.notes), **outcome.facts},
+    )
 
 
 def _read(request: Request) -> tuple[ClickLog | None, LabelSet | None]:

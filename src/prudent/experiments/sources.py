@@ -6,13 +6,12 @@ ranking does in the end, is breaking them at random.
 """
 
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import ClassVar, Literal, Protocol
 
 import numpy as np
 
 from prudent.arrays import BoolArray, FloatArray, IntArray
 from prudent.click_models import ClickModel, click_models
-from prudent.click_models.position_based import PositionBased
 from prudent.errors import LogError
 from prudent.shown import Shown
 from prudent.simulate import World, click
@@ -33,6 +32,7 @@ class Source(Protocol):
     """Draws logs of which everything is known."""
 
     kind: str  # of click model: cm, dcm or pbm
+    real: ClassVar[str]  # what of its logs is real, for whoever reads a figure
 
     def draw(self, n: int, random: np.random.Generator) -> tuple[World, Shown]:
         """A truth, and a log of n lists for each of its contexts."""
@@ -52,6 +52,8 @@ class YandexLike(Source):
     contexts: int = 10
     items: tuple[int, int] = (10, 100)
     pool: int | None = None  # distinct draws of which production resamples its lists; None: a fresh draw for each
+
+    real: ClassVar[str] = "All simulated: a stand-in for real data."
 
     def draw(self, n: int, random: np.random.Generator) -> tuple[World, Shown]:
         """Draw truth, lists and clicks afresh."""
@@ -85,6 +87,8 @@ class LabelledQueries(Source):
     queries: int = 5_000  # to sample in each repetition; all, where there are fewer
     per: Literal["query", "list"] = "query"
 
+    real: ClassVar[str] = "Labels are real; lists and clicks are simulated."
+
     def draw(self, n: int, random: np.random.Generator) -> tuple[World, Shown]:
         """Choose queries, then draw lists and clicks."""
         chosen = np.arange(len(self.sizes))
@@ -110,6 +114,8 @@ class LabelsLike(Source):
     queries: int = 5_000
     per: Literal["query", "list"] = "query"
 
+    real: ClassVar[str] = "All simulated: a stand-in for real data."
+
     def draw(self, n: int, random: np.random.Generator) -> tuple[World, Shown]:
         """Draw labels, lists and clicks afresh."""
         half = self.documents // 2
@@ -132,6 +138,10 @@ class FittedTruth(Source):
     lists: Shown
     logging: Literal["production", "uniform"] = "production"
 
+    real: ClassVar[str] = (
+        "Queries and production lists are real; clicks are drawn from a model fitted to the real ones."
+    )
+
     @property
     def kind(self) -> str:  # type: ignore[override]
         """Of the fitted click model."""
@@ -151,6 +161,8 @@ class HeldOutClicks(Source):
 
     world: World
     lists: Shown
+
+    real: ClassVar[str] = "The learner sees clicks as they were logged; errors are by the fitted model."
 
     @property
     def kind(self) -> str:  # type: ignore[override]
@@ -210,7 +222,7 @@ def draw_lists(world: World, n: int, random: np.random.Generator, shape: FloatAr
         some = slice(start, start + step)
         width = max(int(sizes[some].max()), world.length)
         noise = random.standard_exponential((len(sizes[some]), n, width), dtype=np.float32)
-        # Where an exponential rounds to 0 its item simply comes first.
+        # An exponential that rounds to 0 has no log; its item is left as it is.
         loss = np.log(noise, out=noise, where=noise > 0)
         loss -= score[some, None, :width]
         if shape is not None:
@@ -338,26 +350,17 @@ def keep_frequent(lists: Shown, least: int) -> Shown:
 
     Fitted to an item that was shown once and clicked once, any model has θ = 1, and the best list is made of such.
     """
-    frequent = made_of(lists, impressions(lists) >= least)
-    if not len(frequent.items):
+    while not (often := impressions(lists) >= least).all():  # a list that goes takes impressions from those that stay
+        lists = made_of(lists, often)
+    if not len(lists.items):
         raise LogError(f"No list is made only of items with {least} impressions or more.")
-    return made_of(frequent, impressions(frequent) > 0)
+    return lists
 
 
 def keep_common(train: Shown, test: Shown, least: int) -> tuple[Shown, Shown]:
     """The same for two parts of a log: items shown often in both, in contexts that have such lists in both."""
-    kept = (impressions(train) >= least) & (impressions(test) >= least)
-    while True:
-        parts = [made_of(part, kept) for part in (train, test)]
-        still = (impressions(parts[0]) > 0) & (impressions(parts[1]) > 0)
-        if still.all():
-            break
-        kept[np.flatnonzero(kept)[~still]] = False
-    if not kept.any():
+    while not (often := (impressions(train) >= least) & (impressions(test) >= least)).all():
+        train, test = made_of(train, often), made_of(test, often)
+    if not len(train.items):
         raise LogError(f"No item has {least} impressions or more in both parts of the log.")
-    return parts[0], parts[1]
-
-
-def known_examination(world: World) -> ClickModel:
-    """The position-based model of a learner who was told p."""
-    return PositionBased(examination=tuple(world.position.tolist()))
+    return train, test
