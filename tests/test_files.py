@@ -14,7 +14,7 @@ import pytest
 
 import prudent
 from prudent.errors import WriteError
-from prudent.files import check_target, manifest_path, reason, replacing, write_manifest
+from prudent.files import check_target, make_folder, manifest_path, reason, replacing, write_manifest
 from prudent.log import find_files
 
 from .command import run, run_process
@@ -299,3 +299,10 @@ def test_full_disk(big_log: Path, tmp_path: Path, command: list[str]) -> None:
                 "What was there before is untouched.\n"
             )
             assert listing(small) == {"out.parquet": b"old"}
+
+
+def test_a_folder_is_made_or_the_reason_why_not_is_told(tmp_path: Path) -> None:
+    assert make_folder(tmp_path / "new" / "folder").is_dir()
+    (tmp_path / "file").touch()
+    with pytest.raises(WriteError, match="Cannot make the folder .*file: File exists"):
+        make_folder(tmp_path / "file")

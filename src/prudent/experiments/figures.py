@@ -520,7 +520,7 @@ def _dot_panel(panel: Panel, styles: Mapping[str, Style], width: int, first: boo
 
     def along(field: str) -> alt.X:
         scale = alt.Scale(domain=[panel.bottom, panel.top], nice=False)
-        return alt.X(f"{field}:Q", title=ERROR, scale=scale, axis=alt.Axis(tickCount=5))
+        return alt.X(f"{field}:Q", title=ERROR, scale=scale, axis=alt.Axis(tickCount=4, labelOverlap=True))
 
     y = alt.Y(
         "series:N",

@@ -90,7 +90,12 @@ def less_frequent(bench: Bench) -> Outcome:
         for size in sizes
         for data, source in [bench.queries("dcm", logging, size)]
     ]
-    return _against_delta(bench.lab.run(protocols, bench.times(50)), "Less frequent queries, dcm (App. C)")
+    results = bench.lab.run(protocols, bench.times(50))
+    rows = [row for result in results for row in result.rows()]
+    # In the figure a panel is a number of queries; in the table that is part of the name of the data.
+    panels = [replace(row, data=data, model=size) for row in rows for data, _, size in [row.data.partition(", ")]]
+    title = "Less frequent queries, dcm (App. C)"
+    return Outcome(rows, results, lambda: figures.against_delta(panels, title, what_is_real(results)))
 
 
 def sample_size(bench: Bench) -> Outcome:
@@ -126,7 +131,7 @@ def sample_size(bench: Bench) -> Outcome:
         for kind, of in chosen.items()
     ]
     title = "How far the error falls below the MLE's, by sample size (Fig. 3)"
-    caption = "δ was chosen on earlier clicks than those it is applied to."
+    caption = f"{what_is_real(results)} δ was chosen on earlier clicks than those it is applied to."
     return Outcome(
         rows, results, lambda: figures.against_n(lines, title, caption), notes, {"delta": chosen, "past": before}
     )
@@ -279,8 +284,9 @@ def logging_quality(bench: Bench) -> Outcome:
     near = {min(bench.deltas, key=lambda delta: abs(delta - level)) for level in (0.2, 0.5)}
     shown = [row for row in rows if row.delta is None or row.delta in near]
     quality = {f"quality {quality:g}": quality for quality in QUALITIES}
+    title = "Where pessimism pays, by the quality of logging"
     return Outcome(
         rows,
         results,
-        lambda: figures.against_logging(shown, "Where pessimism pays, by the quality of logging", quality=quality),
+        lambda: figures.against_logging(shown, title, what_is_real(results), quality=quality),
     )
