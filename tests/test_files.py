@@ -304,5 +304,5 @@ def test_full_disk(big_log: Path, tmp_path: Path, command: list[str]) -> None:
 def test_a_folder_is_made_or_the_reason_why_not_is_told(tmp_path: Path) -> None:
     assert make_folder(tmp_path / "new" / "folder").is_dir()
     (tmp_path / "file").touch()
-    with pytest.raises(WriteError, match="Cannot make the folder .*file: File exists"):
+    with pytest.raises(WriteError, match=r"Cannot make the folder .*file: File exists"):
         make_folder(tmp_path / "file")
