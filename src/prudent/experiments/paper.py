@@ -266,6 +266,8 @@ def what_is_real(results: Sequence[Results]) -> str:
     said = list(dict.fromkeys(result.protocol.source.real for result in results))
     if any(result.protocol.rivals for result in results):
         said.append("For ips and ip-ips δ stands for a clip, as in the paper's table.")
+    if any(result.protocol.blocks > 1 for result in results):
+        said.append(f"Standard errors are over blocks of {BLOCK} queries.")
     return " ".join(said)
 
 
@@ -281,8 +283,8 @@ def logging_quality(bench: Bench) -> Outcome:
     ]
     results = bench.lab.run(protocols, bench.times(100))
     rows = [row for result in results for row in result.rows()]
-    near = {min(bench.deltas, key=lambda delta: abs(delta - level)) for level in (0.2, 0.5)}
-    shown = [row for row in rows if row.delta is None or row.delta in near]
+    low, middle = (min(bench.deltas, key=lambda delta: abs(delta - level)) for level in (0.2, 0.5))
+    shown = [row for row in rows if row.delta in (None, middle if row.method.startswith("exposure") else low)]
     quality = {f"quality {quality:g}": quality for quality in QUALITIES}
     title = "Where pessimism pays, by the quality of logging"
     return Outcome(
