@@ -24,10 +24,13 @@ from typing import Any, NamedTuple
 
 from prudent.baselines import clip_for
 from prudent.experiments.bench import METHODS
-from prudent.experiments.claims import CLAIMS, RIVALS, Verdict, markdown, ratio, read_table, try_claims
+from prudent.experiments.checks import RIVALS
+from prudent.experiments.claims import CLAIMS, Verdict, markdown, try_claims
+from prudent.experiments.comparing import read_table
 from prudent.experiments.data import MIN_IMPRESSIONS
 from prudent.experiments.protocol import DELTAS
 from prudent.experiments.reproduce import CATALOGUE
+from prudent.experiments.table import paired_ratio
 from prudent.files import manifest_path
 
 DOCS = Path(__file__).parent
@@ -144,11 +147,11 @@ def ratios_of(name: str, file: Path, chosen: Mapping[str, Mapping[str, float]]) 
         for (method, delta), errors in panel.errors.items():
             wanted = (None, *SHOWN) if not chosen else (chosen[panel.model].get(method),)
             if method != "mle" and delta in wanted:
-                yield Ratio(*head, method, delta, *ratio(errors, mle))
+                yield Ratio(*head, method, delta, *paired_ratio(errors, mle))
         known = [method for method in RIVALS if panel.has(method)]
         if known:
             best = min(known, key=lambda method: float(panel.best(method).mean()))
-            yield Ratio(*head, f"best rival: {best}", None, *ratio(panel.best(best), mle))
+            yield Ratio(*head, f"best rival: {best}", None, *paired_ratio(panel.best(best), mle))
 
 
 def slim(svg: str) -> str:

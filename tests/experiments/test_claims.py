@@ -11,9 +11,11 @@ import numpy as np
 import pytest
 
 from prudent.arrays import FloatArray
-from prudent.experiments import claims, paper
+from prudent.experiments import checks, claims, comparing, paper
 from prudent.experiments.bench import Bench
-from prudent.experiments.claims import CLAIMS, LCBS, MOST, RIVALS, Cell, Claim, Table, Verdict, make_table, sum_up
+from prudent.experiments.checks import LCBS, RIVALS, Cell
+from prudent.experiments.claims import CLAIMS, Claim, Verdict, sum_up
+from prudent.experiments.comparing import MOST, Table, make_table
 from prudent.experiments.data import LabelSet, stand_in_log
 from prudent.experiments.laboratory import Laboratory
 from prudent.experiments.protocol import DELTAS
@@ -49,7 +51,7 @@ def table(
     return make_table(arms, facts)
 
 
-def verdict(check: claims.Check, *tables: Table) -> str:
+def verdict(check: checks.Check, *tables: Table) -> str:
     panels = [panel for one in tables for panel in one.panels]
     return sum_up(check.cells(Table(panels, tables[0].facts)))
 
@@ -62,42 +64,42 @@ WORST = {**BEST, "bayes": 1.6, "eb": 1.5, "hoeffding": 1.7}
 
 
 def test_lower_everywhere_holds_and_higher_everywhere_fails() -> None:
-    check = claims.lower_than(("mle",), claims.ALMOST_ANY)
+    check = checks.lower_than(("mle",), comparing.ALMOST_ANY)
     assert verdict(check, table(BEST)) == "holds"
     assert verdict(check, table(WORST)) == "fails"
 
 
 def test_what_is_the_same_is_not_lower() -> None:
     same = table({**BEST, "bayes": 1.0, "eb": 1.0, "hoeffding": 1.0})
-    assert verdict(claims.lower_than(("mle",), claims.ALMOST_ANY), same) == "fails"
+    assert verdict(checks.lower_than(("mle",), comparing.ALMOST_ANY), same) == "fails"
 
 
 def test_logging_that_makes_the_difference_is_named() -> None:
     both = table(BEST), table(WORST, loggings=["uniform"])
-    assert verdict(claims.lower_than(("mle",), MOST), *both) == "depends: production holds; uniform fails"
+    assert verdict(checks.lower_than(("mle",), MOST), *both) == "depends: production holds; uniform fails"
 
 
 def test_bound_that_makes_the_difference_is_named() -> None:
     mixed = table({**BEST, "hoeffding": 1.7}, loggings=["production", "uniform"], models=["cm", "pbm"])
-    assert verdict(claims.lower_than(("mle",), MOST), mixed) == "depends: bayes, eb holds; hoeffding fails"
+    assert verdict(checks.lower_than(("mle",), MOST), mixed) == "depends: bayes, eb holds; hoeffding fails"
 
 
 def test_lower_for_some_of_all_delta_depends_on_delta() -> None:
     few, many = table(BEST, deltas=DELTAS[:10]), table(WORST, deltas=DELTAS[10:])
-    panel = claims.Panel("data", "production", "cm", 1_000, {**few.panels[0].errors, **many.panels[0].errors})
-    check = claims.lower_than(("mle",), claims.ALMOST_ANY)
+    panel = comparing.Panel("data", "production", "cm", 1_000, {**few.panels[0].errors, **many.panels[0].errors})
+    check = checks.lower_than(("mle",), comparing.ALMOST_ANY)
     assert sum_up(check.cells(Table([panel]))) == "depends on δ"
-    assert sum_up(claims.lower_than(("mle",), MOST).cells(Table([panel]))) == "holds"
+    assert sum_up(checks.lower_than(("mle",), MOST).cells(Table([panel]))) == "holds"
 
 
 def test_too_few_repetitions_leave_it_unclear() -> None:
     noisy = table({**BEST, "bayes": 0.9, "eb": 0.9, "hoeffding": 0.9}, spread=3.0)
-    assert verdict(claims.lower_than(("mle",), claims.ALMOST_ANY), noisy) == "unclear"
+    assert verdict(checks.lower_than(("mle",), comparing.ALMOST_ANY), noisy) == "unclear"
 
 
 def test_one_repetition_tells_nothing() -> None:
     once = make_table({Arm("data", "production", "cm", m, None, 1_000): np.array([e]) for m, e in BEST.items()})
-    assert sum_up(claims.lower_than(("mle",), MOST).cells(once)) == "unclear"
+    assert sum_up(checks.lower_than(("mle",), MOST).cells(once)) == "unclear"
 
 
 def test_many_conditions_are_counted() -> None:
@@ -113,11 +115,11 @@ def test_unclear_cells_do_not_make_a_claim_depend_on_anything() -> None:
 @pytest.mark.parametrize(
     ("lower", "unclear", "share", "word"),
     [
-        (14, 0, claims.ALMOST_ANY, "holds"),
-        (13, 0, claims.ALMOST_ANY, "depends"),
-        (13, 1, claims.ALMOST_ANY, "unclear"),
-        (8, 0, claims.ALMOST_ANY, "depends"),
-        (7, 0, claims.ALMOST_ANY, "fails"),
+        (14, 0, comparing.ALMOST_ANY, "holds"),
+        (13, 0, comparing.ALMOST_ANY, "depends"),
+        (13, 1, comparing.ALMOST_ANY, "unclear"),
+        (8, 0, comparing.ALMOST_ANY, "depends"),
+        (7, 0, comparing.ALMOST_ANY, "fails"),
         (9, 0, MOST, "holds"),
         (8, 0, MOST, "fails"),
         (8, 1, MOST, "unclear"),
@@ -125,40 +127,35 @@ def test_unclear_cells_do_not_make_a_claim_depend_on_anything() -> None:
     ],
 )
 def test_how_many_delta_it_takes(lower: int, unclear: int, share: float, word: str) -> None:
-    orders: list[claims.Order] = ["lower"] * lower + ["unclear"] * unclear + ["higher"] * (16 - lower - unclear)  # type: ignore[assignment]
-    assert claims.judge(orders, share) == word
+    orders: list[comparing.Order] = ["lower"] * lower + ["unclear"] * unclear + ["higher"] * (16 - lower - unclear)  # type: ignore[assignment]
+    assert comparing.judge(orders, share) == word
 
 
 @pytest.mark.parametrize(("ratio", "word"), [(0.7, "holds"), (0.9, "fails"), (0.8, "unclear")])
 def test_a_ratio_is_within_limits_by_two_standard_errors(ratio: float, word: str) -> None:
-    assert claims.between((ratio, 0.02), 500, 0, 0.8) == word
-
-
-def test_the_ratio_knows_that_both_saw_the_same_logs() -> None:
-    logs = errors(1.0, spread=0.5)
-    assert claims.ratio(0.5 * logs, logs) == pytest.approx((0.5, 0.0), abs=1e-12)
+    assert comparing.between((ratio, 0.02), 500, 0, 0.8) == word
 
 
 # --- checks of one claim ---------------------------------------------------------------------------------------------
 
 
 def test_rivals_keep_up_in_pbm_only_if_their_best_is_near_the_best_bound() -> None:
-    assert verdict(claims.rivals_keep_up, table(BEST, models=["pbm"])) == "fails"
-    assert verdict(claims.rivals_keep_up, table({**BEST, "pi": 0.52}, models=["pbm"])) == "holds"
-    assert not claims.rivals_keep_up.cells(table(BEST, models=["cm"]))
+    assert verdict(checks.rivals_keep_up, table(BEST, models=["pbm"])) == "fails"
+    assert verdict(checks.rivals_keep_up, table({**BEST, "pi": 0.52}, models=["pbm"])) == "holds"
+    assert not checks.rivals_keep_up.cells(table(BEST, models=["cm"]))
 
 
 def test_gain_of_the_fitted_prior_is_largest_at_one() -> None:
     low, one = table({**BEST, "eb": 0.59}, deltas=[0.5]), table({**BEST, "eb": 0.2}, deltas=[1.0])
-    panel = claims.Panel("data", "production", "cm", 1_000, {**low.panels[0].errors, **one.panels[0].errors})
-    assert sum_up(claims.gain_mostly_at_one.cells(Table([panel]))) == "holds"
-    assert verdict(claims.gain_mostly_at_one, table(WORST | {"eb": 1.7})) == "fails"
+    panel = comparing.Panel("data", "production", "cm", 1_000, {**low.panels[0].errors, **one.panels[0].errors})
+    assert sum_up(checks.gain_mostly_at_one.cells(Table([panel]))) == "holds"
+    assert verdict(checks.gain_mostly_at_one, table(WORST | {"eb": 1.7})) == "fails"
 
 
 def test_gains_with_more_queries_are_comparable() -> None:
     ten = table(BEST, data="Yandex, 10 most frequent queries")
-    assert verdict(claims.comparable, ten, table(BEST, data="Yandex, 20 most frequent queries")) == "holds"
-    assert verdict(claims.comparable, ten, table(WORST, data="Yandex, 20 most frequent queries")) == "fails"
+    assert verdict(checks.comparable, ten, table(BEST, data="Yandex, 20 most frequent queries")) == "holds"
+    assert verdict(checks.comparable, ten, table(WORST, data="Yandex, 20 most frequent queries")) == "fails"
 
 
 def by_size(gains: Mapping[int, float]) -> Table:
@@ -172,11 +169,11 @@ def by_size(gains: Mapping[int, float]) -> Table:
 
 def test_sweet_spot_is_in_between_and_at_100_000() -> None:
     sweet = by_size({50: 0.1, 100_000: 0.5, 500_000: 0.1})
-    for check in (claims.sweet_spot, claims.largest_at, claims.beats_mle_later):
+    for check in (checks.sweet_spot, checks.largest_at, checks.beats_mle_later):
         assert verdict(check, sweet) == "holds"
     rising = by_size({50: 0.1, 100_000: 0.3, 500_000: 0.5})
-    assert verdict(claims.sweet_spot, rising) == verdict(claims.largest_at, rising) == "fails"
-    assert verdict(claims.beats_mle_later, by_size({50: -0.1, 100_000: -0.2})) == "fails"
+    assert verdict(checks.sweet_spot, rising) == verdict(checks.largest_at, rising) == "fails"
+    assert verdict(checks.beats_mle_later, by_size({50: -0.1, 100_000: -0.2})) == "fails"
 
 
 @pytest.mark.parametrize(
@@ -184,15 +181,15 @@ def test_sweet_spot_is_in_between_and_at_100_000() -> None:
 )
 def test_a_delta_of_the_past_was_chosen_clearly_or_not(above: list[float], expected: str) -> None:
     past = {"deltas": [0.1, 0.2], "above": above, "se": [0.01, 0.01], "repetitions": 100}
-    assert verdict(claims.chosen_delta, Table([], {"past": {"cm": {"bayes": past}}})) == expected
+    assert verdict(checks.chosen_delta, Table([], {"past": {"cm": {"bayes": past}}})) == expected
 
 
 def test_no_gain_is_no_better_than_the_mle() -> None:
-    assert verdict(claims.beats_mle_later, by_size({50: 0.0, 100_000: 0.0})) == "fails"
+    assert verdict(checks.beats_mle_later, by_size({50: 0.0, 100_000: 0.0})) == "fails"
 
 
 def test_an_error_far_below_a_limit_is_below_it() -> None:
-    assert claims.between((0.02, 0.015), 100, 0, 0.55) == "holds"
+    assert comparing.between((0.02, 0.015), 100, 0, 0.55) == "holds"
 
 
 def grids(spreads: Mapping[int, float], priors: Mapping[str, int]) -> Table:
@@ -205,18 +202,18 @@ def grids(spreads: Mapping[int, float], priors: Mapping[str, int]) -> Table:
 
 def test_larger_grids_make_it_robust_until_ten() -> None:
     good = grids({1: 2.0, 2: 1.0, 5: 0.5, 10: 0.2}, {"Beta(1, 8)": 15, "Beta(1, 4)": 5})
-    assert verdict(claims.more_robust, good) == verdict(claims.prior_found, good) == "holds"
+    assert verdict(checks.more_robust, good) == verdict(checks.prior_found, good) == "holds"
     uneven = grids({1: 2.0, 2: 1.0, 5: 1.5, 10: 0.2}, {"Beta(2, 4)": 15, "Beta(1, 8)": 5})
-    assert verdict(claims.more_robust, uneven) == "depends on the grid"
-    assert verdict(claims.prior_found, uneven) == "depends on the log"
+    assert verdict(checks.more_robust, uneven) == "depends on the grid"
+    assert verdict(checks.prior_found, uneven) == "depends on the log"
     none = grids({1: 0.2, 2: 0.2, 5: 0.2, 10: 2.0}, {"Beta(2, 4)": 20})
-    assert verdict(claims.more_robust, none) == verdict(claims.prior_found, none) == "fails"
+    assert verdict(checks.more_robust, none) == verdict(checks.prior_found, none) == "fails"
 
 
 def test_beyond_ten_means_the_same_priors() -> None:
     def beyond(ten: dict[str, int], twenty: dict[str, int]) -> str:
         priors = {"eb, 10 × 10 grid": ten, "eb, 20 × 20 grid": twenty}
-        return verdict(claims.same_beyond_ten, Table([], {"priors": {"production": priors}}))
+        return verdict(checks.same_beyond_ten, Table([], {"priors": {"production": priors}}))
 
     assert beyond({"Beta(1, 8)": 12, "Beta(1, 4)": 8}, {"Beta(1, 4)": 8, "Beta(1, 8)": 12}) == "holds"
     assert beyond({"Beta(1, 8)": 12, "Beta(1, 4)": 8}, {"Beta(1, 8)": 20}) == "depends on the log"
@@ -225,12 +222,12 @@ def test_beyond_ten_means_the_same_priors() -> None:
 
 def test_better_logging_errs_less() -> None:
     blind = table(WORST, loggings=["quality 0"])
-    assert verdict(claims.better_logging, table(BEST, loggings=["quality 2"]), blind) == "holds"
+    assert verdict(checks.better_logging, table(BEST, loggings=["quality 2"]), blind) == "holds"
 
 
 def test_opposed_logging_does_harm() -> None:
     opposed = table(WORST, loggings=["quality -2"])
-    check = claims.higher_than_mle(LCBS, ("quality -2",))
+    check = checks.higher_than_mle(LCBS, ("quality -2",))
     assert verdict(check, opposed) == "holds"
     assert verdict(check, table(BEST, loggings=["quality -2"])) == "fails"
 
@@ -252,7 +249,7 @@ def test_without_tables_nothing_is_tried_and_every_claim_says_what_to_run(tmp_pa
 
 
 def test_a_table_without_the_methods_is_not_enough() -> None:
-    claim = Claim("", "", ("top-queries",), claims.lower_than(("mle",), MOST))
+    claim = Claim("", "", ("top-queries",), checks.lower_than(("mle",), MOST))
     alone = claims.try_claim(claim, "top-queries", table({"mle": 1.0}))
     assert alone.verdict == "not tried: the table does not have what it takes"
 

@@ -1,6 +1,5 @@
 """The other readings are counted once more by plain loops over lists; then the experiment runs end to end."""
 
-import math
 from collections import Counter, defaultdict
 from pathlib import Path
 
@@ -141,16 +140,6 @@ def repeating(lists: Lists, clip: float) -> dict[reference.Name, dict[int, refer
             if there and (item := min(there, key=rank)) not in best[context].values():
                 best[context][position] = item
     return best
-
-
-def test_ratio_is_paired() -> None:
-    ours = np.array([1.0, 2.0, 3.0])
-    assert readings.paired_ratio(2 * ours, ours) == (2.0, 0.0)
-    # x − r·y with r = 7/6 is (−1/6, 2/3, −1/2), around 0; its standard error is divided by the mean of y.
-    ratio, se = readings.paired_ratio(np.array([1.0, 3.0, 3.0]), ours)
-    assert ratio == pytest.approx(7 / 6)
-    assert se == pytest.approx(math.sqrt((1 / 36 + 4 / 9 + 1 / 4) / 2 / 3) / 2)
-    assert all(map(math.isnan, readings.paired_ratio(ours, 0 * ours)))
 
 
 def test_nobody_finds_another_reading_by_name() -> None:

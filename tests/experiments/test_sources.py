@@ -5,6 +5,7 @@ that code that is right passes with nearly every seed, and a bias of one tenth o
 """
 
 from collections import Counter
+from dataclasses import replace
 from itertools import permutations
 from time import process_time
 from typing import Any
@@ -31,6 +32,7 @@ from prudent.experiments.sources import (
     keep_common,
     keep_frequent,
     made_of,
+    pairs_of,
     pattern_chances,
     renumbered,
     resampled,
@@ -237,8 +239,9 @@ def test_long_logs_cost_what_short_ones_do() -> None:
 
 
 def test_a_context_without_lists_is_an_error() -> None:
+    world, lists = world_of("cm", [*WORLD, [0.1, 0.2, 0.3]]), few_lists()
     with pytest.raises(LogError, match="no list to draw from"):
-        resampled(world_of("cm", [*WORLD, [0.1, 0.2, 0.3]]), few_lists(), 10, seeded())
+        resampled(world, replace(lists, context=pairs_of(world)), 10, seeded())
 
 
 def test_real_clicks_are_drawn_with_their_lists() -> None:

@@ -1,6 +1,7 @@
 """Tables have the columns that were promised, and the numbers of the errors behind them."""
 
 import csv
+import math
 from pathlib import Path
 
 import duckdb
@@ -11,7 +12,7 @@ from prudent.bounds import bounds
 from prudent.click_models import click_models
 from prudent.experiments.protocol import Protocol
 from prudent.experiments.sources import YandexLike
-from prudent.experiments.table import Results, Row, standard_error, write_repetitions, write_rows
+from prudent.experiments.table import Results, Row, paired_ratio, standard_error, write_repetitions, write_rows
 
 COLUMNS = ["data", "logging", "model", "method", "delta", "n", "error", "se", "repetitions"]
 ERRORS = np.array([[0.1, 0.2, 0.3], [0.3, 0.1, 0.2], [0.2, 0.0, 0.7], [0.2, 0.1, 0.4]])
@@ -128,3 +129,13 @@ def test_the_same_rows_make_the_same_bytes(tmp_path: Path) -> None:
         write_rows(rows, tmp_path / f"{name}.parquet")
     for end in ("parquet", "csv"):
         assert (tmp_path / f"one.{end}").read_bytes() == (tmp_path / f"two.{end}").read_bytes()
+
+
+def test_ratio_is_paired() -> None:
+    ours = np.array([1.0, 2.0, 3.0])
+    assert paired_ratio(2 * ours, ours) == (2.0, 0.0)
+    # x − r·y with r = 7/6 is (−1/6, 2/3, −1/2), around 0; its standard error is divided by the mean of y.
+    ratio, se = paired_ratio(np.array([1.0, 3.0, 3.0]), ours)
+    assert ratio == pytest.approx(7 / 6)
+    assert se == pytest.approx(math.sqrt((1 / 36 + 4 / 9 + 1 / 4) / 2 / 3) / 2)
+    assert all(map(math.isnan, paired_ratio(ours, 0 * ours)))

@@ -1,8 +1,9 @@
 """A prior that depends on how often the logging policy showed an item."""
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import asdict, dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 from scipy.special import expit, gammaln, logit, psi
@@ -193,6 +194,17 @@ class Terms(NamedTuple):
     hessian: FloatArray
 
 
+class Rows(NamedTuple):
+    """The likelihood, and its derivatives row by row, by η = logit μ and by log s."""
+
+    value: float
+    by_eta: FloatArray
+    by_log_strength: FloatArray
+    eta_eta: FloatArray
+    eta_log: FloatArray
+    log_log: FloatArray
+
+
 class BetaBinomial:
     """Likelihood of n₊ of n under Beta(μs, (1−μ)s), logit μ = b₀ + b·z + offset; the parameters are b₀, b, log s."""
 
@@ -209,7 +221,28 @@ class BetaBinomial:
         self.clicked, self.skipped = np.flatnonzero(positive > 0), np.flatnonzero(negative > 0)
         self.sizes, self.size_of = np.unique(positive + negative, return_inverse=True)
 
+    def shifted(self, by: FloatArray) -> Self:
+        """The same likelihood with more added to logit μ; the arrays are shared."""
+        other = copy(self)
+        other.offset = self.offset + by
+        return other
+
     def terms(self, parameters: FloatArray) -> Terms:
+        """Sums over rows of what `rows` finds."""
+        value, by_eta, by_log_strength, eta_eta, eta_log, log_log = self.rows(parameters)
+        design: list[FloatArray | np.float64] = [np.float64(1), *self.columns]
+        gradient = [np.sum(by_eta * column) for column in design]
+        cross = [np.sum(eta_log * column) for column in design]
+        block = [[np.sum(eta_eta * one * other) for other in design] for one in design]
+        return Terms(
+            value,
+            by_eta,
+            by_log_strength,
+            np.array([*gradient, np.sum(by_log_strength)]),
+            np.array([*([*row, end] for row, end in zip(block, cross, strict=True)), [*cross, np.sum(log_log)]]),
+        )
+
+    def rows(self, parameters: FloatArray) -> Rows:
         """With a = μs and c = (1−μ)s: chain rule from derivatives by a, c and s to those by η and log s."""
         eta = clip_logit(parameters[0] + combine(parameters[1:-1], self.columns) + self.offset)
         strength = float(np.exp(parameters[-1]))
@@ -225,18 +258,8 @@ class BetaBinomial:
         eta_eta = slope**2 * (a2 + c2) + (1 - 2 * mu) * by_eta
         eta_log = by_eta + slope * (a * a2 - c * c2)
         log_log = by_log_strength + a**2 * a2 + c**2 * c2 - strength**2 * s2[self.size_of]
-
-        design = [np.float64(1), *self.columns]
-        gradient = [np.sum(by_eta * column) for column in design]
-        cross = [np.sum(eta_log * column) for column in design]
-        block = [[np.sum(eta_eta * one * other) for other in design] for one in design]
-        return Terms(
-            float(np.sum(value_a + value_c - value_s[self.size_of])),
-            by_eta,
-            by_log_strength,
-            np.array([*gradient, np.sum(by_log_strength)]),
-            np.array([*([*row, end] for row, end in zip(block, cross, strict=True)), [*cross, np.sum(log_log)]]),
-        )
+        value = float(np.sum(value_a + value_c - value_s[self.size_of]))
+        return Rows(value, by_eta, by_log_strength, eta_eta, eta_log, log_log)
 
     def maximum(self, start: FloatArray) -> tuple[FloatArray, Terms]:
         """The parameters of greatest likelihood within the limits, and the terms there, by damped Newton steps.

@@ -11,6 +11,7 @@ from prudent.bounds.base import bounds, check_delta
 from prudent.bounds.bayes import PosteriorBound, Prior
 from prudent.bounds.exposure import (
     BetaBinomial,
+    Rows,
     Terms,
     centred_exposure,
     clip_logit,
@@ -148,15 +149,12 @@ def _in_turns(
     likelihood: "_Widening", start: FloatArray, context: IntArray, level: FloatArray, spread: float
 ) -> tuple[FloatArray, FloatArray, float, Terms]:
     """Parameters, levels and τ, each fitted given the others: maximum likelihood, Laplace's approximation, EM."""
-    fixed = likelihood.offset
     if not spread:
         best, terms = likelihood.maximum(start)
         return best, level, spread, terms
     best = start
     for _ in range(_ROUNDS):
-        likelihood.offset = fixed + level[context]
-        best, terms = likelihood.maximum(best)
-        likelihood.offset = fixed
+        best, terms = likelihood.shifted(level[context]).maximum(best)
         before = level
         level, variance = _levels(likelihood, best, context, level, spread, steps=2)
         spread = max(0.01, float(np.sqrt(np.mean(level**2 + variance))))
@@ -169,43 +167,20 @@ def _levels(
     likelihood: "_Widening", parameters: FloatArray, context: IntArray, level: FloatArray, spread: float, steps: int
 ) -> tuple[FloatArray, FloatArray]:
     """The most likely u of every context, and its variance: Newton steps in all contexts at once."""
-    fixed, precision = likelihood.offset, 1 / spread**2
+    precision = 1 / spread**2
     for _ in range(steps):
-        likelihood.offset = fixed + level[context]
-        slope, bend = likelihood.by_level(parameters)
-        gradient = np.bincount(context, slope, minlength=level.size) - precision * level
-        information = np.maximum(0.0, -np.bincount(context, bend, minlength=level.size)) + precision
+        rows = likelihood.shifted(level[context]).rows(parameters)
+        gradient = np.bincount(context, rows.by_eta, minlength=level.size) - precision * level
+        information = np.maximum(0.0, -np.bincount(context, rows.eta_eta, minlength=level.size)) + precision
         level = level + np.clip(gradient / information, -1, 1)
-    likelihood.offset = fixed
     return level, 1 / information
 
 
 class _Widening(BetaBinomial):
     """As `BetaBinomial`, with s = s₀ μ^−½; the last parameter is log s₀."""
 
-    def terms(self, parameters: FloatArray) -> Terms:
+    def rows(self, parameters: FloatArray) -> Rows:
         """Chain rule on top of that for a given s: log s falls by (1 − μ)/2 for every unit of η."""
-        value, by_eta, by_log, eta_eta, eta_log, log_log = self._derivatives(parameters)
-        design: list[FloatArray | np.float64] = [np.float64(1), *self.columns]
-        gradient = [np.sum(by_eta * column) for column in design]
-        cross = [np.sum(eta_log * column) for column in design]
-        block = [[np.sum(eta_eta * one * other) for other in design] for one in design]
-        return Terms(
-            value,
-            by_eta,
-            by_log,
-            np.array([*gradient, np.sum(by_log)]),
-            np.array([*([*row, end] for row, end in zip(block, cross, strict=True)), [*cross, np.sum(log_log)]]),
-        )
-
-    def by_level(self, parameters: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """First and second derivative of each row by its η."""
-        _, slope, _, bend, _, _ = self._derivatives(parameters)
-        return slope, bend
-
-    def _derivatives(
-        self, parameters: FloatArray
-    ) -> tuple[float, FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]:
         eta = clip_logit(parameters[0] + combine(parameters[1:-1], self.columns) + self.offset)
         mu, rest = expit(eta), expit(-eta)
         s = np.exp(parameters[-1]) * mu**-_WIDENING
@@ -221,7 +196,7 @@ class _Widening(BetaBinomial):
         eta_log = by_eta + slope * (a * a2 - c * c2)
         log_log = by_log + a**2 * a2 + c**2 * c2 - s**2 * s2
         turn = -_WIDENING * rest  # d log s/dη
-        return (
+        return Rows(
             float(np.sum(value_a + value_c - value_s)),
             by_eta + turn * by_log,
             by_log,

@@ -7,7 +7,7 @@ from typing import Any
 
 from prudent.baselines import Rival, rivals
 from prudent.bounds import Bound, bounds
-from prudent.click_models import click_models
+from prudent.click_models import ClickModel, click_models
 from prudent.errors import UsageError, did_you_mean
 from prudent.experiments.data import MIN_IMPRESSIONS, ClickLog, LabelSet
 from prudent.experiments.laboratory import Laboratory
@@ -15,7 +15,8 @@ from prudent.experiments.protocol import DELTAS, Protocol
 from prudent.experiments.sources import FittedTruth, Source, YandexLike, fit_truth, keep_frequent
 from prudent.experiments.table import Results, Row
 
-KINDS = ("cm", "dcm", "pbm")
+MODELS: Mapping[str, ClickModel] = {kind: click_models.parse(kind) for kind in ("cm", "dcm", "pbm")}
+KINDS = tuple(MODELS)
 METHODS = ("mle", "bayes", "eb", "hoeffding", "exposure", "ips", "ip-ips", "pi")
 """The lines of every figure: the paper's, and `exposure`, which is ours."""
 

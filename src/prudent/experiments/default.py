@@ -15,9 +15,9 @@ import numpy as np
 from prudent.arrays import FloatArray
 from prudent.bounds import Bayes, Bound, EmpiricalBayes, Exposure, Hierarchical, Hoeffding, Mle, Scores
 from prudent.bounds.exposure import centred_exposure
-from prudent.click_models import Cascade, ClickModel, DependentClick, Evidence, PositionBased
+from prudent.click_models import ClickModel, DependentClick, Evidence
 from prudent.experiments import figures
-from prudent.experiments.bench import Bench, Outcome
+from prudent.experiments.bench import MODELS, Bench, Outcome
 from prudent.experiments.data import MIN_IMPRESSIONS, LabelSet
 from prudent.experiments.paper import LIKE, QUALITIES
 from prudent.experiments.protocol import Protocol, gather
@@ -30,7 +30,7 @@ from prudent.experiments.sources import (
     fit_truth,
     keep_frequent,
 )
-from prudent.experiments.table import Results, Row, standard_error
+from prudent.experiments.table import Results, Row, paired_ratio, standard_error
 from prudent.shown import Shown
 
 CHOOSING, CONFIRMING = 1, 2
@@ -42,8 +42,7 @@ _QUERIES = {"Yahoo-like": 100, "MSLR-like": 60, "Istella-like": 30}  # of a repe
 
 # What users do and what the learner believes they do. A real log's truth is fitted by the paper's own counts for dcm:
 # with tail=em λ comes out near 1, where a list is worth nothing and no error could be measured.
-_MODELS: Mapping[str, ClickModel] = {"cm": Cascade(), "dcm": DependentClick(), "pbm": PositionBased()}
-_TRUTHS: Mapping[str, ClickModel] = {**_MODELS, "dcm": DependentClick(tail="truncate")}
+_TRUTHS: Mapping[str, ClickModel] = {**MODELS, "dcm": DependentClick(tail="truncate")}
 
 
 @dataclass(frozen=True)
@@ -97,7 +96,7 @@ def _for_json(summary: "Summary") -> dict[str, Any]:
 def mean_rows(results: Sequence[Results]) -> list[Row]:
     """The mean error of every arm over the protocols of each click model; n is 0, since it differs among them."""
     means = []
-    for kind in _MODELS:
+    for kind in MODELS:
         of_kind = [result for result in results if result.protocol.label == kind]
         everywhere = [arm for arm in of_kind[0].protocol.arms if all(arm in r.protocol.arms for r in of_kind)]
         for arm in everywhere:  # the floor is not, and would be a mean over other protocols
@@ -120,7 +119,7 @@ def protocols(
     labels. Logging of quality 0 is uniform and of quality 2 the production one of the first six: these count twice.
     """
     found = []
-    for kind, model in _MODELS.items():
+    for kind, model in MODELS.items():
 
         def add(data: str, logging: str, source: Source, n: int, kind: str = kind, model: ClickModel = model) -> None:
             found.append(Protocol(data, logging, source, model, bounds, deltas=DELTAS, n=n, label=kind))
@@ -235,7 +234,7 @@ def summarise(results: Sequence[Results], reference: tuple[str, float | None] = 
 def _summary(arm: tuple[str, float | None], results: Sequence[Results], reference: tuple[str, float | None]) -> Summary:
     errors = [result.of(*arm) for result in results]
     differences = [error - result.of(*reference) for error, result in zip(errors, results, strict=True)]
-    ratios = [_ratio(error, result.of("mle")) for error, result in zip(errors, results, strict=True)]
+    ratios = [paired_ratio(error, result.of("mle")) for error, result in zip(errors, results, strict=True)]
     worst = max(range(len(results)), key=lambda i: ratios[i][0])
     return Summary(
         *arm,
@@ -248,12 +247,6 @@ def _summary(arm: tuple[str, float | None], results: Sequence[Results], referenc
         worst_limit=ratios[worst][0] + 1.96 * ratios[worst][1],
         worst_protocol=name(results[worst].protocol),
     )
-
-
-def _ratio(errors: FloatArray, base: FloatArray) -> tuple[float, float]:
-    """Of two means over the same logs, with its standard error."""
-    ratio = float(errors.mean() / base.mean())
-    return ratio, standard_error(errors - ratio * base) / float(base.mean())
 
 
 def name(protocol: Protocol) -> str:

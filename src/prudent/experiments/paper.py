@@ -174,9 +174,14 @@ def cross_validation(bench: Bench) -> Outcome:
     )
 
 
+def grid_label(m: int) -> str:
+    """What tables call empirical Bayes with a grid of m × m priors."""
+    return f"eb, {m} × {m} grid"
+
+
 def prior_grid(bench: Bench) -> Outcome:
     """App. C: empirical Bayes on dcm, with grids of 1, 2, 5, 10 and 20 powers of two."""
-    grids = {f"eb, {m} × {m} grid": EmpiricalBayes(grid=tuple(2.0**i for i in range(m))) for m in GRIDS}
+    grids = {grid_label(m): EmpiricalBayes(grid=tuple(2.0**i for i in range(m))) for m in GRIDS}
     learners: dict[str, Bound] = {"mle": bounds.parse("mle"), **grids}
     protocols = [
         bench.sweep(data, logging, source, "dcm", bounds=learners, rivals={})

@@ -22,12 +22,13 @@ from prudent.click_models import Cascade, ClickModel, DependentClick, Evidence, 
 from prudent.click_models.base import any_success
 from prudent.counts import Cells, Counted
 from prudent.experiments import figures
+from prudent.experiments.bench import MODELS as OURS
 from prudent.experiments.bench import Bench, Outcome
 from prudent.experiments.data import ClickLog
 from prudent.experiments.paper import LOGGINGS
 from prudent.experiments.protocol import Protocol
 from prudent.experiments.sources import FittedTruth, fit_truth, keep_frequent
-from prudent.experiments.table import Results, Row, standard_error
+from prudent.experiments.table import Results, Row, paired_ratio
 from prudent.ranking import Lists
 
 # --- the other readings: click models --------------------------------------------------------------------------------
@@ -159,7 +160,6 @@ DELTAS = (0.2, 0.5)
 LISTS, FEW = 1_000, 100
 """Lists of each context. Some readings matter only where there are few, and bounds are wide."""
 
-OURS: Mapping[str, ClickModel] = {"cm": Cascade(), "dcm": DependentClick(), "pbm": PositionBased()}
 
 MODELS: Mapping[str, Mapping[str, ClickModel]] = {
     "cm": {"counts as printed": CascadeAsPrinted()},
@@ -258,17 +258,6 @@ def _truths(bench: Bench, log: ClickLog) -> Iterator[Protocol]:
 # --- what came out ---------------------------------------------------------------------------------------------------
 
 _AT = {"mle": None, "eb": 0.2, "exposure": 0.5, "hoeffding": 0.2, "ip-ips": 0.2}  # δ in the notes and the figure
-
-
-def paired_ratio(other: FloatArray, ours: FloatArray) -> tuple[float, float]:
-    """The ratio of two mean errors on the same logs, and its standard error; NaN where ours is 0.
-
-    To first order a ratio r = x̄/ȳ moves by the mean of (x − r·y)/ȳ: what both have in common cancels.
-    """
-    if not ours.mean() > 0:
-        return float("nan"), float("nan")
-    ratio = float(other.mean() / ours.mean())
-    return ratio, standard_error((other - ratio * ours) / ours.mean())
 
 
 def _ratios(results: list[Results]) -> Iterator[Ratio]:

@@ -172,11 +172,8 @@ class HeldOutClicks(Source):
     def draw(self, n: int, random: np.random.Generator) -> tuple[World, Shown]:
         """Draw n lists of each context, with their clicks, as often as they are drawn."""
         world, lists = renumbered(self.world, self.lists, random)
-        times = np.concatenate([random.multinomial(n, of / of.sum()) for of in per_context(lists)])
-        order = np.argsort(lists.list_context, kind="stable")
-        kept = times > 0
-        rows = order[kept]
-        return world, Shown(lists.context, lists.items[rows], lists.clicks[rows], times[kept])
+        rows, times = draw_rows(lists, n, random)
+        return world, Shown(lists.context, lists.items[rows], lists.clicks[rows], times)
 
 
 # --- the parts that sources are made of ------------------------------------------------------------------------------
@@ -246,16 +243,8 @@ def resampled(world: World, lists: Shown, n: int, random: np.random.Generator) -
     Few distinct lists have few possible clicks: how often each pair of them occurs is a multinomial draw, whose
     cost does not grow with n.
     """
-    total = np.bincount(lists.list_context, lists.n, minlength=len(world.contexts))
-    if np.any(total == 0):
-        raise LogError("A context has no list to draw from.")
-    order = np.argsort(lists.list_context, kind="stable")
-    items, shown = lists.items[order], lists.n[order]
-    context = lists.list_context[order]
-    times = np.concatenate(
-        [random.multinomial(n, of / of.sum()) for of in np.split(shown, np.flatnonzero(np.diff(context)) + 1)]
-    )
-    items, times = items[times > 0], times[times > 0]
+    rows, times = draw_rows(lists, n, random)
+    items = lists.items[rows]
     if times.sum() < 4 * len(times) * 2**world.length:
         return clicked(world, np.repeat(items, times, axis=0), random)
     patterns = (np.arange(2**world.length)[:, None] >> np.arange(world.length)) & 1 > 0
@@ -282,10 +271,15 @@ def pattern_chances(world: World, items: IntArray, patterns: np.ndarray) -> Floa
     return np.asarray(chance / chance.sum(axis=1, keepdims=True))
 
 
-def per_context(lists: Shown) -> list[IntArray]:
-    """How often each list was shown, context by context."""
+def draw_rows(lists: Shown, n: int, random: np.random.Generator) -> tuple[IntArray, IntArray]:
+    """N lists of each context, drawn as often as they were shown: which rows, and how often each."""
     order = np.argsort(lists.list_context, kind="stable")
-    return np.split(lists.n[order], np.flatnonzero(np.diff(lists.list_context[order])) + 1)
+    context = lists.list_context[order]
+    if len(np.unique(context)) <= lists.context[-1]:
+        raise LogError("A context has no list to draw from.")
+    per_context = np.split(lists.n[order], np.flatnonzero(np.diff(context)) + 1)
+    times = np.concatenate([random.multinomial(n, shown / shown.sum()) for shown in per_context])
+    return order[times > 0], times[times > 0]
 
 
 def renumbered(world: World, lists: Shown, random: np.random.Generator) -> tuple[World, Shown]:

@@ -14,9 +14,23 @@ from prudent.experiments.protocol import Protocol
 from prudent.files import replacing
 
 
+class Arm(NamedTuple):
+    """What an error belongs to."""
+
+    data: str
+    logging: str
+    model: str
+    method: str
+    delta: float | None
+    n: int
+
+
+_KEYS = Arm._fields
+
+
 @dataclass(frozen=True)
 class Row:
-    """The error of one method at one δ, on average over repetitions."""
+    """The error of an arm, on average over repetitions; its fields are the columns of a table."""
 
     data: str
     logging: str
@@ -73,11 +87,26 @@ def standard_error(values: FloatArray) -> float:
     return float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else float("nan")
 
 
+TINY = 1e-12
+"""A difference of errors below it is rounding."""
+
+
+def paired_ratio(errors: FloatArray, others: FloatArray) -> tuple[float, float]:
+    """The ratio of two mean errors on the same logs, and its standard error; NaN where the other is 0.
+
+    To first order a ratio r = x̄/ȳ moves by the mean of (x − r·y)/ȳ: what both have in common cancels.
+    """
+    base = float(others.mean())
+    if not base > TINY:
+        return float("nan"), float("nan")
+    ratio = float(errors.mean()) / base
+    return ratio, standard_error(errors - ratio * others) / base
+
+
 def write_rows(rows: Sequence[Row], path: Path) -> None:
     """Write rows to a Parquet file and to a CSV file beside it."""
     columns = {f.name: _column([getattr(row, f.name) for row in rows]) for f in fields(Row)}
-    _write(columns, path.with_suffix(".parquet"), "format parquet, compression zstd")
-    _write(columns, path.with_suffix(".csv"), "format csv, header")
+    _write(columns, path, path.with_suffix(".csv"))
 
 
 def write_repetitions(results: Iterable[Results], path: Path) -> None:
@@ -92,10 +121,7 @@ def write_repetitions(results: Iterable[Results], path: Path) -> None:
             parts["repetition"] += range(1, size + 1)
             parts["error"] += result.errors[:, number].tolist()
     columns = {name: _column(values) for name, values in parts.items()}
-    _write(columns, path, "format parquet, compression zstd")
-
-
-_KEYS = ("data", "logging", "model", "method", "delta", "n")
+    _write(columns, path)
 
 
 def _column(values: Sequence[Any]) -> np.ndarray:
@@ -104,34 +130,22 @@ def _column(values: Sequence[Any]) -> np.ndarray:
     return np.array(values)
 
 
-def _write(columns: dict[str, np.ndarray], path: Path, form: str) -> None:
-    # One thread: where row groups end must not depend on how many there are.
-    with replacing(path) as part, DuckDB(threads=1).connect() as connection:
-        connection.register("results", columns)
-        # NaN stands for "no such thing" in arrays; in files that is null.
-        tidy = "case when isnan(delta) then null else delta end as delta"
-        se = ", case when isnan(se) then null else se end as se" if "se" in columns else ""
-        connection.execute(f"copy (select * replace ({tidy}{se}) from results) to {text(part)} ({form})")
-
-
 def write_texts(columns: Mapping[str, Sequence[str]], path: Path) -> None:
     """Write columns of text to a Parquet file and to a CSV file beside it."""
-    arrays = {name: np.array(values, dtype=object) for name, values in columns.items()}
-    for file, form in ((path, "format parquet, compression zstd"), (path.with_suffix(".csv"), "format csv, header")):
-        with replacing(file) as part, DuckDB(threads=1).connect() as connection:
-            connection.register("texts", arrays)
-            connection.execute(f"copy (select * from texts) to {text(part)} ({form})")
+    _write({name: np.array(values, dtype=object) for name, values in columns.items()}, path, path.with_suffix(".csv"))
 
 
-class Arm(NamedTuple):
-    """What the errors in a file of repetitions belong to."""
-
-    data: str
-    logging: str
-    model: str
-    method: str
-    delta: float | None
-    n: int
+def _write(columns: Mapping[str, np.ndarray], *paths: Path) -> None:
+    # NaN stands for "no such thing" in arrays; in files that is null.
+    gaps = [name for name in ("delta", "se") if name in columns]
+    tidy = ", ".join(f"case when isnan({name}) then null else {name} end as {name}" for name in gaps)
+    forms = {".parquet": "format parquet, compression zstd", ".csv": "format csv, header"}
+    for path in paths:
+        # One thread: where row groups end must not depend on how many there are.
+        with replacing(path) as part, DuckDB(threads=1).connect() as connection:
+            connection.register("results", dict(columns))
+            query = f"select * {f'replace ({tidy})' if tidy else ''} from results"
+            connection.execute(f"copy ({query}) to {text(part)} ({forms[path.suffix]})")
 
 
 def read_repetitions(path: Path) -> dict[Arm, FloatArray]:
