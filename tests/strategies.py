@@ -10,7 +10,7 @@ from hypothesis.strategies import DrawFn, SearchStrategy
 
 import prudent
 import prudent.shown
-from prudent.counts import Cells
+from prudent.cells import Cells
 from prudent.engines import Tally
 
 from . import reference
@@ -109,7 +109,8 @@ def quick_counts(lists: Sequence[Shown]) -> prudent.Counts:
     pair, position, prev, click, more, n = (np.array(column) for column in zip(*rows, strict=True))
     context = np.array([contexts.index(context) for context, _ in pairs])
     counts = prudent.Counts(files=(), tally=Tally(len(lists)))
-    counts.__dict__["cells"] = Cells(context, pair, position, prev, click, more, n)  # where cached_property looks
+    cells = Cells(context, pair, position, prev, click, more, n.astype(float))
+    counts.__dict__["cells"] = cells  # where cached_property looks
     return counts
 
 

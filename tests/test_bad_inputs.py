@@ -683,7 +683,7 @@ NAMES = [
 
 def survivors(source: Any, layout: Layout = "lists") -> list[object]:
     counts = prudent.count(prudent.Log(source, layout=layout))
-    return [context for (context,) in counts.connection.execute("select context from contexts").fetchall()]
+    return [context for (context,) in counts.numbered.connection.execute("select context from contexts").fetchall()]
 
 
 @pytest.mark.parametrize("form", WRITERS)

@@ -5,8 +5,10 @@ import gc
 import gzip
 import json
 import random
+from collections import Counter
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import fields, replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +23,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import prudent
-from prudent.counts import Cells
-from prudent.errors import CountsError, LogError
+from prudent.cells import Cells
+from prudent.days import UNIT
+from prudent.errors import CountsError, LogError, UsageError
 
 from . import reference
 from .reference import Shown
@@ -196,6 +199,7 @@ def test_several_files_are_read_as_their_sum(tmp_path: Path) -> None:
         count([shown]).write(tmp_path / f"{number}.parquet")
     assert prudent.Counts.read(tmp_path / "*.parquet") == count(SMALL)
     assert prudent.Counts.read(tmp_path / "0.parquet", tmp_path / "1.parquet").tally.lists == 2
+    assert prudent.Counts.read(*[tmp_path / "0.parquet"] * 2) == count([SMALL[0]] * 2)
 
 
 def test_what_was_rejected_is_written_and_added(tmp_path: Path) -> None:
@@ -208,6 +212,48 @@ def test_what_was_rejected_is_written_and_added(tmp_path: Path) -> None:
     assert (both.tally.lists, both.tally.rejected) == (6, {"an item twice in one list": 2})
     with pytest.raises(LogError, match=r"1 of 4 lists .* are bad \(25.0%.*1 × an item twice in one list"):
         prudent.count(log, max_bad=0.24)
+
+
+# --- weights ------------------------------------------------------------------------------------------------------
+
+weights = st.one_of(st.integers(1, UNIT), st.sampled_from([1, UNIT // 2, UNIT]))
+
+
+@settings(max_examples=15, deadline=None)
+@given(parts=st.lists(st.tuples(logs(), weights), min_size=1, max_size=4))
+def test_weights_are_exact(parts: list[tuple[list[Shown], int]]) -> None:
+    """The same sums in fractions, by a plain loop: no float below has lost a bit."""
+    expected: Counter[tuple[Any, ...]] = Counter()
+    for lists, weight in parts:
+        for key, n in reference.histogram(lists).items():
+            expected[key] += Fraction(n * weight, UNIT)  # type: ignore[assignment]
+    total = sum((count(lists) for lists, _ in parts[1:]), count(parts[0][0]))
+    weighted = replace(total, weights=tuple(weight for _, weight in parts))
+    pairs = sorted({key[:2] for key in expected})
+    cells = weighted.cells
+    columns = (cells.pair, cells.position, cells.prev, cells.click, cells.more, cells.n)
+    found = [(*row[:-1], Fraction(row[-1])) for row in zip(*(column.tolist() for column in columns), strict=True)]
+    assert found == sorted((pairs.index(key[:2]), *key[2:], n) for key, n in expected.items())
+    assert weighted.pairs.fetchall() == pairs
+    assert weighted.tally == total.tally  # what was read, not what it weighs
+
+
+@settings(max_examples=8, deadline=None)
+@given(first=logs(), second=logs())
+def test_weights_add(first: list[Shown], second: list[Shown]) -> None:
+    one, two = count(first), count(second)
+    half = replace(one, weights=(UNIT // 2,))
+    assert half + half == one
+    assert half + two + half == count(first + second)
+    assert half != one
+    assert_same_cells((half + half).cells, one.cells)
+    assert replace(one, weights=(UNIT,)) == one
+
+
+def test_weighted_counts_are_not_written(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="not whole numbers"):
+        replace(count(SMALL), weights=(UNIT // 2,)).write(tmp_path / "counts.parquet")
+    assert list(tmp_path.iterdir()) == []
 
 
 # --- sources ------------------------------------------------------------------------------------------------------

@@ -67,7 +67,7 @@ def test_lists_come_out_as_they_went_in(names: st.SearchStrategy[Any], layout: A
     for name in ("context", "items", "clicks", "n"):
         assert getattr(found, name).tolist() == getattr(expected, name).tolist()
     pairs = sorted({(context, item) for context, items, _ in lists for item in items})
-    assert connection.execute("select context, item from known order by row").fetchall() == pairs
+    assert connection.execute("select context, item from pairs order by rowid").fetchall() == pairs
     connection.close()
 
 

@@ -2,10 +2,11 @@
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass
+from functools import cache, partial
 from operator import index
 from os import PathLike
-from typing import Any, NamedTuple
+from typing import Any
 
 import duckdb
 import numpy as np
@@ -13,13 +14,14 @@ from numpy.typing import NDArray
 
 from prudent import __version__
 from prudent.arrays import BoolArray, IntArray
-from prudent.bounds import Bound, bounds
+from prudent.bounds import Bound, Scores, bounds
+from prudent.cells import Cells
 from prudent.click_models import ClickModel, Evidence, click_models
-from prudent.click_models.base import number_items
+from prudent.click_models.base import Fitted
 from prudent.counts import Counts
-from prudent.engines.sources import INTEGERS, name_as, opened
 from prudent.errors import LogError, PrudentWarning, UsageError
 from prudent.log import Candidates
+from prudent.numbered import Numbered, Part
 from prudent.policy import Policy
 from prudent.ranking import Lists, best_lists, list_values, usual_lists
 
@@ -33,6 +35,9 @@ def rank(
     min_lists: int = 1,
 ) -> Policy:
     """Find, for every context, the list with the highest lower bound on its value.
+
+    Where there are many contexts, position parameters and priors are learned from some of them, and then all are
+    ranked part by part, so that memory does not grow with their number.
 
     model, bound
         A spelling such as ``"pbm"`` or ``"bayes(delta=0.1)"``, or the object that it stands for.
@@ -52,179 +57,201 @@ def rank(
         raise UsageError(f"rank takes counts, not a {type(counts).__name__}: prudent.rank(prudent.count(log)).")
     length = None if length is None else whole_number("length", length, 1)
     min_lists = whole_number("min_lists", min_lists, 0)
-    cells = counts.cells
-    if not cells.click.any():
-        raise LogError(f"Not one of the {counts.tally.lists:,} lists has a click: there is nothing to learn from.")
-    connection = counts.connection.cursor()
-    known = _know(connection, counts, candidates)
-    evidence = _extend(model.evidence(counts), known)
-    scores = bound.score(evidence)
-    asked = length or cells.positions
-    most = int(np.bincount(known.context[known.offered]).max())
-    length = min(asked, max(most, cells.positions))  # nothing that was shown or may be shown is longer
-
-    logged = _logged_lists(connection, counts)
-    has_offer = np.bincount(known.context[known.offered], minlength=len(logged)) > 0
-    kept = has_offer & (logged >= min_lists)
-    if not kept.any():
-        raise LogError(f"No context has a candidate and {min_lists:,} logged lists: there is nothing to rank.")
-    new = only(best_lists(evidence, scores, length, known.offered), kept)
-    usual = only(_usual(counts, known, length), kept)
-    if new.rank.max() > cells.positions:
-        warnings.warn(
-            f"Some lists are longer than any in the log, which ends at position {cells.positions}: nobody has seen "
-            "what happens below, and those positions add nothing to the value.",
-            PrudentWarning,
-            stacklevel=2,
+    table = None if candidates is None else Candidates(candidates)
+    names = counts.numbered if table is None else counts.number(table)
+    check_clicks(names.clicks, counts.tally.lists)
+    kept = (names.offered_of > 0) & (names.lists_of >= min_lists)
+    check_kept(int(kept.sum()), min_lists)
+    asked = length or names.positions
+    heavy, fair = _samples(names)
+    plan, prior = learn(
+        model,
+        bound,
+        heavy,
+        fair,
+        positions=names.positions,
+        pairs=names.pairs,
+        length=min(asked, max(int(names.offered_of.max()), names.positions)),  # nothing shown or offered is longer
+        min_lists=min_lists,
+    )
+    if min(plan.length, int(names.offered_of[kept].max())) > names.positions:
+        warn_too_long(names.positions)
+    connection = names.connection.cursor()
+    for part in names.parts():
+        ranked = plan.rank(part)
+        append(connection, "chosen", ranked.listed(part))
+        append(
+            connection,
+            "per_context",
+            {"number": part.first_context + np.arange(part.cells.contexts), **ranked.per_context},
         )
-    values = {
-        name: list_values(evidence, lists, attraction, length, len(kept))
-        for name, lists, attraction in (
-            ("value", new, scores.mean),
-            ("lower", new, scores.lower),
-            ("usual_value", usual, scores.mean),
-            ("usual_lower", usual, scores.lower),
-        )
-    }
-    differ = differences(new, usual, length, len(kept))
-    columns = {
-        "lower": scores.lower,
-        "mean": scores.mean,
-        "positive": evidence.positive,
-        "negative": evidence.negative,
-        "impressions": evidence.impressions,
-    }
-    register(connection, new, columns, {name: column[new.row] for name, column in columns.items()}, known.offered)
-    connection.register("per_context", {"lists": logged, **values, "differ": differ, "kept": kept})
-    share = np.where(kept, logged, 0) / max(1, logged[kept].sum())
+    connection.execute(LISTS)
+    summed = ", ".join(f"sum({term})" for term in terms().values())
+    found = connection.execute(f"select {summed} from per_context where kept").fetchall()
+    sums = dict(zip(terms(), found[0], strict=True))
     provenance = {
         "prudent": __version__,
-        "model": str(evidence.model),
+        "model": str(plan.fitted.model),
         "bound": str(bound),
         "asked_model": str(model),
         "length": asked,
         "min_lists": min_lists,
-        "candidates": Candidates(candidates).name if candidates is not None else None,
-        "counts": {
-            "inputs": list(counts.origin),
-            "lists": counts.tally.lists,
-            "rejected": dict(counts.tally.rejected),
-            "left_out": dict(counts.tally.left_out),
-        },
-        "fitted": {**evidence.fitted, **({"prior": dict(scores.fitted)} if scores.fitted else {})},
+        "candidates": None if table is None else table.name,
+        "counts": counts.provenance,
+        "fitted": {**plan.fitted.parameters, **({"prior": dict(prior)} if prior else {})},
         "summary": {
             "contexts": int(kept.sum()),
-            "too_few_lists": int((has_offer & ~kept).sum()),
-            "without_candidates": int((~has_offer & (logged > 0)).sum()),
-            "differ": int(differ[kept].sum()),
-            "unit": evidence.model.unit,
-            **{name: float(np.sum(share * of)) for name, of in values.items()},
+            "too_few_lists": int(((names.offered_of > 0) & ~kept).sum()),
+            "without_candidates": int(((names.offered_of == 0) & (names.lists_of > 0)).sum()),
+            "differ": int(sums["differ"]),
+            "unit": plan.fitted.model.unit,
+            **means(sums),
         },
     }
-    return Policy(connection, provenance, QUERIES, counts)
+    scores = cache(partial(_score, connection, names, plan))
+    return Policy(connection, provenance, {"lists": "from lists", "contexts": CONTEXTS, "scores": scores}, counts)
 
 
-_EVIDENCE = "lower, mean, positive, negative, impressions"
-QUERIES = {  # of a policy's tables, over what `register` makes, `known`, `known_contexts` and `per_context`
-    "lists": "from lists",
-    "scores": f"select context, item, {_EVIDENCE} from known positional join scored where offered",
-    "contexts": "select context, lists, value, lower, usual_value, usual_lower, differ "
-    "from known_contexts positional join per_context where kept",
-}
+def check_clicks(clicks: float, lists: int) -> None:
+    """Stop where there is nothing to learn from."""
+    if not clicks:
+        raise LogError(f"Not one of the {lists:,} lists has a click: there is nothing to learn from.")
 
 
-def whole_number(name: str, number: Any, least: int) -> int:
-    """A setting that counts something."""
-    try:
-        number = index(number)  # NumPy's integers are as good as Python's
-    except TypeError:
-        raise UsageError(f"{name} is {number!r}; it must be a whole number.") from None
-    if number < least:
-        raise UsageError(f"{name} is {number}; it must be a whole number, at least {least}.")
-    return int(number)
+def check_kept(contexts: int, min_lists: int) -> None:
+    """Stop where there is nothing to rank."""
+    if not contexts:
+        raise LogError(f"No context has a candidate and {min_lists:,} logged lists: there is nothing to rank.")
 
 
-class _Known(NamedTuple):
-    """What is in the log or among the candidates, sorted by context and item: one entry per row of `known`."""
-
-    pair: IntArray  # its number in the counts; −1 was never logged
-    context: IntArray  # number of the context
-    offered: BoolArray  # whether it may be shown
-
-
-def _know(connection: duckdb.DuckDBPyConnection, counts: Counts, candidates: Any | None) -> _Known:
-    """Make the views `known` and `known_contexts` of all names there are."""
-    if candidates is None:
-        connection.execute("create temp view known as select rowid as row, context, item from pairs")
-        connection.execute("create temp view known_contexts as select context from contexts")
-        everything = np.arange(counts.cells.pairs)
-        return _Known(everything, counts.cells.context, np.ones(len(everything), bool))
-    table = Candidates(candidates)
-    with opened(connection, table) as source:
-        names, wrong = [], ["odd"] if source.kind == "jsonl" else []
-        for column in ("context", "item"):
-            ((kind,),) = connection.execute(f"select typeof({column}) from pairs limit 1").fetchall()
-            given = name_as(column, source.types[column], table)
-            if (source.types[column] in INTEGERS) == (kind == "VARCHAR"):
-                if source.kind != "csv":
-                    theirs = source.types[column].lower()
-                    raise LogError(f"The candidates' {column} is {theirs}, but the log's is {kind.lower()}.")
-                given = f"case when regexp_full_match({given}, '[+-]?[0-9]+') then try_cast({given} as {kind}) end"
-            names.append(f"{given} as {column}")
-            wrong.append(f"({given}) is null")
-        ((bad,),) = connection.execute(f"select count(*) from source where {' or '.join(wrong)}").fetchall()
-        if bad:
-            raise LogError(f"{bad:,} rows of {table.name} have no context or item that the log's could equal.")
-        connection.execute(f"create temp table candidates as select distinct {', '.join(names)} from source")
-    # What was logged and is not offered stays: it is evidence about the others, and about what used to be shown.
-    connection.execute(
-        "create temp table either as "
-        "select context, item, coalesce(pair, -1) as pair, coalesce(offered, false) as offered "
-        "from (select rowid as pair, context, item from pairs) "
-        "full outer join (select true as offered, context, item from candidates) using (context, item) "
-        "order by context, item"
-    )
-    connection.execute("create temp view known as select rowid as row, context, item from either")
-    connection.execute("create temp table known_contexts as select distinct context from either order by context")
-    found = connection.execute("select pair, offered from either order by rowid").fetchnumpy()
-    if not found["offered"].any():
-        raise LogError(f"{table.name} offers no candidate: it has no rows.")
-    return _Known(found["pair"], _numbered(connection), found["offered"])
-
-
-def _numbered(connection: duckdb.DuckDBPyConnection) -> IntArray:
-    """The number of the context of each row of `known`."""
-    size = connection.execute("select count(*) as n from known group by context order by context").fetchnumpy()["n"]
-    return np.repeat(np.arange(len(size)), size)
-
-
-def _extend(evidence: Evidence, known: _Known) -> Evidence:
-    """The evidence of all that is known; what was never logged has none."""
-    seen = known.pair >= 0
-    return replace(
-        evidence,
-        context=known.context,
-        item=number_items(known.context),
-        positive=np.where(seen, evidence.positive[known.pair], 0.0),
-        negative=np.where(seen, evidence.negative[known.pair], 0.0),
-        impressions=np.where(seen, evidence.impressions[known.pair], 0),
+def warn_too_long(positions: int) -> None:
+    """Say that some lists go where no logged list went."""
+    warnings.warn(
+        f"Some lists are longer than any in the log, which ends at position {positions}: nobody has seen "
+        "what happens below, and those positions add nothing to the value.",
+        PrudentWarning,
+        stacklevel=3,
     )
 
 
-def _logged_lists(connection: duckdb.DuckDBPyConnection, counts: Counts) -> IntArray:
-    """Logged lists of each known context."""
-    found = connection.execute(
-        "select coalesce(contexts.rowid, -1) as number from known_contexts left join contexts using (context) "
-        "order by known_contexts.context"
-    ).fetchnumpy()["number"]
-    return np.where(found >= 0, counts.cells.lists_per_context()[found], 0)
+# --- learning ---------------------------------------------------------------------------------------------------------
+
+MOST = 200_000
+"""Pairs to learn from: a handful of numbers need no billion rows."""
+MOST_CELLS = 2_000_000
+"""The same in cells, of which a pair that was shown often has many."""
 
 
-def _usual(counts: Counts, known: _Known, length: int) -> Lists:
-    """What was mostly shown, in the numbers of what is known."""
-    usual = usual_lists(counts.cells, length)
-    row = np.flatnonzero(known.pair >= 0)[usual.row]  # both are sorted by name
-    return Lists(row, known.context[row], usual.rank)
+def enough(pairs: IntArray, cells: IntArray) -> int:
+    """How many contexts, of so many pairs and cells each and in this order, are enough to learn from."""
+    few = (
+        np.searchsorted(np.cumsum(pairs), MOST, side="right"),
+        np.searchsorted(np.cumsum(cells), MOST_CELLS, side="right"),
+    )
+    return max(int(min(few)), min(5, len(pairs)))  # a few giant contexts must not stand for all
+
+
+def _samples(names: Numbered) -> tuple[Part, Part]:
+    """The contexts with most lists, and contexts in a random order, as many as are enough.
+
+    Position parameters are the same in all contexts, and are learned where there is most to learn from; a prior is
+    about the differences between contexts and their items, and is learned from contexts that can stand for all.
+    """
+    if enough(names.pairs_of, names.cells_of) == names.contexts:
+        whole = names.whole()
+        return whole, whole
+    anyhow = names.in_random_order()
+    heaviest = anyhow[np.argsort(-names.lists_of[anyhow], kind="stable")]
+    chosen = []
+    for order in (heaviest, anyhow):
+        marked = np.zeros(names.contexts, bool)
+        marked[order[: enough(names.pairs_of[order], names.cells_of[order])]] = True
+        chosen.append(names.some(marked))
+    return chosen[0], chosen[1]
+
+
+def learn(
+    model: ClickModel,
+    bound: Bound,
+    heavy: Part,
+    fair: Part,
+    *,
+    positions: int,
+    pairs: int,
+    length: int,
+    min_lists: int,
+) -> tuple["Plan", Mapping[str, Any]]:
+    """What all contexts have in common, and what the bound learned of it; see `_samples` for the two parts."""
+    fitted = model.learn(heavy.cells, positions)
+    evidence = fitted.evidence(fair.cells)
+    learned = bound.learn(evidence, pairs)
+    return Plan(fitted, learned, length, min_lists), learned.score(evidence).fitted
+
+
+# --- ranking some contexts --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All it takes to rank any contexts; each of them comes out the same whichever others are with it."""
+
+    fitted: Fitted
+    bound: Bound
+    length: int
+    min_lists: int
+
+    def score(self, cells: Cells) -> tuple[Evidence, Scores]:
+        """The evidence of every pair, and what the bound makes of it."""
+        evidence = self.fitted.evidence(cells)
+        return evidence, self.bound.score(evidence)
+
+    def rank(self, part: Part) -> "Ranked":
+        """The best list of every context."""
+        cells = part.cells
+        evidence, scores = self.score(cells)
+        lists = cells.lists_per_context()
+        has_offer = np.bincount(cells.context[part.offered], minlength=cells.contexts) > 0
+        kept = has_offer & (lists >= self.min_lists)
+        new = only(best_lists(evidence, scores, self.length, part.offered), kept)
+        usual = only(usual_lists(cells, self.length), kept)
+        values = {
+            name: list_values(evidence, of, attraction, self.length, cells.contexts)
+            for name, of, attraction in (
+                ("value", new, scores.mean),
+                ("lower", new, scores.lower),
+                ("usual_value", usual, scores.mean),
+                ("usual_lower", usual, scores.lower),
+            )
+        }
+        differ = differences(new, usual, self.length, cells.contexts)
+        return Ranked(new, columns(evidence, scores), {"lists": lists, **values, "differ": differ, "kept": kept})
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """The lists of some contexts."""
+
+    lists: Lists
+    columns: Mapping[str, NDArray[Any]]  # of every pair
+    per_context: Mapping[str, NDArray[Any]]
+
+    def listed(self, part: Part) -> dict[str, NDArray[Any]]:
+        """The lists as columns, with the numbers that pairs and contexts have in all."""
+        new = self.lists
+        numbers = {"row": part.first_pair + new.row, "number": part.first_context + new.context}
+        evidence = {name: column[new.row] for name, column in self.columns.items()}
+        return {**numbers, "rank": new.rank.astype(np.int32), **evidence}
+
+
+def columns(evidence: Evidence, scores: Scores) -> dict[str, NDArray[Any]]:
+    """What a policy shows of every pair."""
+    return {
+        "lower": scores.lower,
+        "mean": scores.mean,
+        "positive": evidence.positive,
+        "negative": evidence.negative,
+        "impressions": np.rint(evidence.impressions).astype(np.int64),
+    }
 
 
 def only(lists: Lists, kept: BoolArray) -> Lists:
@@ -242,17 +269,60 @@ def differences(new: Lists, usual: Lists, length: int, contexts: int) -> BoolArr
     return np.asarray(np.any(tables[0] != tables[1], axis=1))
 
 
-def register(
-    connection: duckdb.DuckDBPyConnection,
-    lists: Lists,
-    scored: Mapping[str, NDArray[Any]],
-    listed: Mapping[str, NDArray[Any]],
-    offered: BoolArray,
-) -> None:
-    """Make the tables `scored`, one row per row of `known`, and `lists`."""
-    connection.register("scored", {**scored, "offered": offered})
-    connection.register("chosen", {"row": lists.row, "rank": lists.rank.astype(np.int32), **listed})
-    connection.execute(
-        f"create temp table lists as select context, rank, item, {_EVIDENCE} "
-        "from chosen join known using (row) order by context, rank"
-    )
+# --- the tables of a policy -------------------------------------------------------------------------------------------
+
+_EVIDENCE = "lower, mean, positive, negative, impressions"
+_VALUES = ("value", "lower", "usual_value", "usual_lower")
+LISTS = (
+    f"create temp table lists as select context, rank, item, {_EVIDENCE} "
+    "from chosen join pairs on pairs.rowid = chosen.row order by number, rank"
+)
+SCORES = f"select context, item, {_EVIDENCE} from pairs join scored on pairs.rowid = scored.row order by scored.row"
+CONTEXTS = (
+    f"select contexts.context, round(per_context.lists)::bigint as lists, {', '.join(_VALUES)}, differ "
+    "from contexts join per_context on contexts.rowid = number where kept order by number"
+)
+
+
+def _whole(column: str, bits: int) -> str:
+    return f"cast(cast(round({column} * {1 << bits}) as bigint) as decimal(19, 0))"
+
+
+def terms(prefix: str = "") -> dict[str, str]:
+    """What to sum over contexts that are kept: whole numbers, which add up the same in any order and in any engine."""
+    lists = _whole(f"{prefix}lists", 20)
+    values = {name: f"{lists} * {_whole(f'{prefix}{name}', 40)}" for name in _VALUES}
+    return {"lists": lists, "differ": f"cast({prefix}differ as bigint)", **values}
+
+
+def means(sums: Mapping[str, Any]) -> dict[str, float]:
+    """The mean values of a logged list, from the sums of `terms`."""
+    return {name: int(sums[name]) / max(1, int(sums["lists"])) / (1 << 40) for name in _VALUES}
+
+
+def append(connection: duckdb.DuckDBPyConnection, table: str, columns: Mapping[str, NDArray[Any]]) -> None:
+    """Add rows to a table, which the first of them make."""
+    connection.register("given", dict(columns))
+    connection.execute(f"create temp table if not exists {table} as from given limit 0")
+    connection.execute(f"insert into {table} from given")
+    connection.unregister("given")
+
+
+def _score(connection: duckdb.DuckDBPyConnection, names: Numbered, plan: Plan) -> str:
+    """Make the table `scored` of all that may be shown; a query for it with names."""
+    for part in names.parts():
+        row = np.flatnonzero(part.offered)
+        scored = columns(*plan.score(part.cells))
+        append(connection, "scored", {"row": part.first_pair + row, **{name: of[row] for name, of in scored.items()}})
+    return SCORES
+
+
+def whole_number(name: str, number: Any, least: int) -> int:
+    """A setting that counts something."""
+    try:
+        number = index(number)  # NumPy's integers are as good as Python's
+    except TypeError:
+        raise UsageError(f"{name} is {number!r}; it must be a whole number.") from None
+    if number < least:
+        raise UsageError(f"{name} is {number}; it must be a whole number, at least {least}.")
+    return int(number)

@@ -3,80 +3,40 @@
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from datetime import date
 from functools import cached_property
 from importlib.resources import files as package_files
 from os import PathLike
 from pathlib import Path
-from typing import Protocol
 
 import duckdb
-import numpy as np
 
 from prudent import __version__
-from prudent.arrays import BoolArray, IntArray
+from prudent.cells import Cells
+from prudent.days import UNIT, Days, choose, place
 from prudent.engines import Engine, Tally
-from prudent.engines.duckdb import COUNTS_VERSION, DuckDB, count_lists, counts_format
+from prudent.engines.duckdb import DuckDB, count_lists
+from prudent.engines.footer import (
+    COUNTS_VERSION,
+    counts_format,
+    read_footer,
+    tally_in,
+    tally_of,
+    tally_text,
+    version_in,
+)
 from prudent.engines.quoting import file_text, text
 from prudent.errors import CountsError, LogError, UsageError
 from prudent.files import TemporaryFolder, manifest_path, replacing, write_manifest
-from prudent.log import Log, find_files, first_bytes
+from prudent.log import Candidates, Log, find_files, first_bytes
+from prudent.numbered import Numbered, number
 
 MAX_BAD = 0.01
 """Share of rejected lists from which on something is wrong with the log rather than with its lists."""
 
 COLUMNS = ("context", "item", "position", "prev", "click", "more", "n")
+_KEYS = ", ".join(COLUMNS[:-1])
 QUERY = package_files("prudent").joinpath("counts.sql").read_text(encoding="utf-8")
-
-
-@dataclass(frozen=True)
-class Cells:
-    """The counts as arrays: one entry per cell, sorted by pair, position, prev, click and more.
-
-    A pair is one item of one context; pairs are numbered in the order of `Counts.pairs`, and ``context``
-    has the number of the context of each pair, ascending. The order is part of the contract: sums of
-    floats over cells then come out the same to the last bit, however the log was shuffled.
-    """
-
-    context: IntArray  # one entry per pair
-    pair: IntArray  # this and the rest: one entry per cell
-    position: IntArray
-    prev: IntArray
-    click: BoolArray
-    more: BoolArray
-    n: IntArray
-
-    @property
-    def pairs(self) -> int:
-        """How many pairs there are."""
-        return len(self.context)
-
-    @property
-    def contexts(self) -> int:
-        """How many contexts there are."""
-        return int(self.context[-1]) + 1 if self.pairs else 0
-
-    @property
-    def positions(self) -> int:
-        """Length of the longest list."""
-        return int(self.position.max(initial=0))
-
-    def per_pair(self, where: BoolArray | slice = slice(None)) -> IntArray:
-        """Impressions of each pair in the cells that `where` keeps."""
-        return np.bincount(self.pair[where], self.n[where], minlength=self.pairs).astype(np.int64)
-
-    def lists_per_context(self) -> IntArray:
-        """Logged lists of each context: every list has exactly one first position."""
-        top = self.position == 1
-        return np.bincount(self.context[self.pair[top]], self.n[top], minlength=self.contexts).astype(np.int64)
-
-
-class Counted(Protocol):
-    """What click models learn from: counts in files, or lists in memory."""
-
-    @property
-    def cells(self) -> Cells:
-        """The histogram as arrays."""
-        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,66 +46,112 @@ class Counts:
     Each row tells how often an item of a context was shown at a position, with the last click above at
     ``prev``, itself clicked or not, and with ``more`` clicks below or not. ``a + b`` are the counts of both
     logs together; ``==`` compares the sums, not the files.
+
+    ``weights``, where there are any, say how much the lists of each file count, in units of 2⁻²⁰.
     """
 
     files: tuple[Path, ...]
     tally: Tally
     engine: DuckDB = field(default_factory=DuckDB)
     origin: tuple[str, ...] = ()  # the logs or files it came from, for the provenance of a policy
+    weights: tuple[int, ...] = field(default=(), kw_only=True)  # one for each file, or none at all
+    days: Days | None = field(default=None, kw_only=True)  # that were read, for the same purpose
     _folder: object = field(default=None, repr=False)  # temporary folders live as long as the counts that need them
 
     @classmethod
-    def read(cls, *paths: str | PathLike[str], engine: DuckDB | None = None) -> "Counts":
-        """Counts from the files they were written to; several files are added up."""
+    def read(
+        cls,
+        *paths: str | PathLike[str],
+        since: date | str | None = None,
+        until: date | str | None = None,
+        half_life: float | str | None = None,
+        engine: DuckDB | None = None,
+    ) -> "Counts":
+        """Counts from the files they were written to; several files, or the days of a folder, are added up.
+
+        since, until
+            The first and the last day to read: a date, or an age such as ``"30d"``, in days before the newest day.
+        half_life
+            In days: a list counts half as much as one that is so much younger. Age 0 is the newest day that is read,
+            whatever today is. Without it, all days count alike.
+        """
         engine = engine or DuckDB()
-        files = find_files(paths)
+        chosen = choose(_find_counts(paths), since, until, half_life)
+        files = chosen.files
         with engine.connect() as connection:
             tallies = [_read_tally(connection, file) for file in files]
-            kinds = {file: _name_types(connection, file) for file in files}
+            kinds = {file: name_types(connection, file) for file in files}
         for file, kind in kinds.items():
             if kind != kinds[files[0]]:
                 raise CountsError(
                     f"{files[0]} names its contexts and items by {' and '.join(kinds[files[0]])}, {file} by "
                     f"{' and '.join(kind)}: they cannot be added."
                 )
-        return cls(tuple(files), sum(tallies[1:], tallies[0]), engine, tuple(map(str, files)))
+        tally = sum(tallies[1:], tallies[0])
+        return cls(files, tally, engine, tuple(map(str, files)), weights=chosen.weights, days=chosen.days)
 
     def write(self, path: str | PathLike[str]) -> None:
         """Write the counts to one Parquet file, summed up, with a manifest beside it."""
+        if self.weights:
+            raise UsageError(
+                "Counts of which old days weigh less are not whole numbers and cannot be written. Write them without a "
+                "half-life, and give it when you read them."
+            )
         with self.engine.connect(spill=Path(path).parent) as connection, replacing(path) as part:
             connection.execute("set preserve_insertion_order = false")
-            connection.execute(f"copy ({self.sql}) to {text(part)} ({counts_format})")
+            connection.execute(f"copy ({self.sql}) to {text(part)} ({counts_format(tally_text(self.tally))})")
         write_manifest(path, self.manifest)
 
     @property
     def manifest(self) -> dict[str, object]:
+        """What lies beside the counts."""
+        return {"prudent": __version__, **self.provenance}
+
+    @property
+    def provenance(self) -> dict[str, object]:
         """Where the counts came from, and what was not counted."""
         return {
-            "prudent": __version__,
             "inputs": list(self.origin),
             "lists": self.tally.lists,
             "rejected": dict(self.tally.rejected),
             "left_out": dict(self.tally.left_out),
+            **({"days": self.days.as_json()} if self.days else {}),
         }
 
     def __add__(self, other: "Counts") -> "Counts":
         with self.engine.connect() as connection:
-            if _name_types(connection, self.files[0]) != _name_types(connection, other.files[0]):
+            if name_types(connection, self.files[0]) != name_types(connection, other.files[0]):
                 raise CountsError(
                     "The two logs name their contexts and items differently: by text, integers or unsigned integers."
                 )
-        both = (self._folder, other._folder)
-        return Counts(self.files + other.files, self.tally + other.tally, self.engine, self.origin + other.origin, both)
+        weights = self._weight_of_each + other._weight_of_each if self.weights or other.weights else ()
+        if weights and self.days != other.days:
+            raise UsageError(
+                "Ages are counted from the newest day of each of the two, and their weights do not go together. Read "
+                "them at once: Counts.read(one, other, half_life=...)."
+            )
+        return Counts(
+            self.files + other.files,
+            self.tally + other.tally,
+            self.engine,
+            self.origin + other.origin,
+            weights=weights,
+            days=self.days if self.days == other.days else None,
+            _folder=(self._folder, other._folder),
+        )
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Counts):
             return NotImplemented
         with self.engine.connect() as connection:
-            if _name_types(connection, self.files[0]) != _name_types(connection, other.files[0]):
+            if name_types(connection, self.files[0]) != name_types(connection, other.files[0]):
                 return False  # 7 is not '7', though DuckDB would compare them as text
+            # In the same unit: 7 in full are as many as 14 of which each counts half.
+            one, two = (
+                f"select * replace (n * {UNIT // counts._unit} as n) from ({counts.sql})" for counts in (self, other)
+            )
             found = connection.execute(
-                f"select count(*) from ((({self.sql}) except all ({other.sql})) union all "
-                f"(({other.sql}) except all ({self.sql})))"
+                f"select count(*) from ((({one}) except all ({two})) union all (({two}) except all ({one})))"
             ).fetchall()
         return bool(found[0][0] == 0)
 
@@ -156,65 +162,69 @@ class Counts:
 
     @property
     def sql(self) -> str:
-        """A query for the summed histogram, which any DuckDB connection can run."""
-        keys = ", ".join(COLUMNS[:-1])
-        source = f"read_parquet([{', '.join(file_text(file) for file in self.files)}], hive_partitioning = false)"
-        if len(self.files) == 1:
-            return f"select {keys}, n from {source}"
-        return f"select {keys}, sum(n)::bigint as n from {source} group by {keys}"
+        """A query for the summed histogram, which any DuckDB connection can run; with weights, n is in their unit."""
+        if self.weights:
+            # From 2⁴³ impressions of one cell on the product would not fit, and DuckDB would stop rather than wrap.
+            n = f"sum(n * {list(self.weights)}[file_index::bigint + 1])::bigint"
+        elif len(self.files) == 1:
+            return f"select {_KEYS}, n from {self._source}"
+        else:
+            n = "sum(n)::bigint"
+        return f"select {_KEYS}, {n} as n from {self._source} group by {_KEYS}"
+
+    @property
+    def _source(self) -> str:
+        return f"read_parquet([{', '.join(file_text(file) for file in self.files)}], hive_partitioning = false)"
+
+    @property
+    def _unit(self) -> int:
+        return UNIT if self.weights else 1
+
+    @property
+    def _weight_of_each(self) -> tuple[int, ...]:
+        return self.weights or (UNIT,) * len(self.files)
 
     @cached_property
-    def connection(self) -> duckdb.DuckDBPyConnection:
-        """A private database with the tables `pairs` and `contexts`: sorted names, which their rowids number."""
-        connection = self.engine.open()
-        connection.execute(
-            f"create table pairs as select distinct context, item from ({self.sql}) order by context, item"
-        )
-        connection.execute("create table contexts as select distinct context from pairs order by context")
-        return connection
+    def numbered(self) -> Numbered:
+        """The names, their numbers, and the cells that go with them."""
+        return self.number(None)
+
+    def number(self, candidates: Candidates | None) -> Numbered:
+        """The same where candidates say what may be shown."""
+        return number(self.engine.open(), self.sql, len(self.files) > 1, self._unit, candidates)
 
     @property
     def pairs(self) -> duckdb.DuckDBPyRelation:
         """Names of context and item, in the order in which `cells` and evidence number them."""
-        return self.connection.sql("select context, item from pairs order by rowid")
+        return self.numbered.connection.sql("select context, item from pairs order by rowid")
 
     @cached_property
     def cells(self) -> Cells:
         """The histogram as arrays."""
-        run = self.connection.execute
-        sizes = run("select count(*) as n from pairs group by context order by context").fetchnumpy()["n"]
-        ((longest,),) = run(f"select coalesce(max(position), 0) from ({self.sql})").fetchall()
-        bits = int(longest).bit_length()
-        # A cell as one number, pair first and more last: sorting it sorts the cells.
-        size = 1 << bits
-        found = run(
-            f"select ((pairs.rowid * {size} + position) * {size} + prev) * 4 + click::int * 2 + more::int as cell, n "
-            f"from ({self.sql}) join pairs using (context, item)"
-        ).fetchnumpy()
-        order = np.argsort(found["cell"])
-        cell, mask = found["cell"][order], size - 1
-        return Cells(
-            context=np.repeat(np.arange(len(sizes)), sizes),
-            pair=cell >> (2 * bits + 2),
-            position=(cell >> (bits + 2)) & mask,
-            prev=(cell >> 2) & mask,
-            click=(cell & 2) > 0,
-            more=(cell & 1) > 0,
-            n=found["n"][order],
-        )
+        return self.numbered.whole().cells
 
 
 def count(
-    log: Log, engine: Engine | None = None, to: str | PathLike[str] | None = None, max_bad: float = MAX_BAD
+    log: Log,
+    engine: Engine | None = None,
+    to: str | PathLike[str] | None = None,
+    max_bad: float = MAX_BAD,
+    day: date | str | None = None,
 ) -> Counts:
     """Count a log: one pass, in the engine, after which models, bounds and δ are free to vary.
 
     ``to`` is the Parquet file to write; without it the counts live in a temporary file that goes when they
-    go. More than ``max_bad`` of rejected lists is an error, so that a wrong column does not go unnoticed.
+    go. With a ``day``, such as ``"2026-11-15"``, it is the folder of all days, in which this day gets a folder; counted
+    again, it is replaced. More than ``max_bad`` of rejected lists is an error, so that a wrong column does not go
+    unnoticed.
     """
     check_max_bad(max_bad)
     if not isinstance(log, Log):
         raise UsageError(f"count takes a Log, not a {type(log).__name__}: prudent.count(prudent.Log(...)).")
+    if day is not None:
+        if to is None:
+            raise UsageError(f"Say in which folder the day {day} goes: to=...")
+        to = place(to, day)
     engine = engine or DuckDB()
     folder = None
     if to is None:
@@ -224,7 +234,7 @@ def count(
         tally = replace(engine.histogram(log, QUERY, part), left_out=log.left_out)
         check_tally(tally, log, max_bad)
     reader = engine if isinstance(engine, DuckDB) else DuckDB()
-    counts = Counts((Path(to),), tally, reader, tuple(log.names), folder)
+    counts = Counts((Path(to),), tally, reader, tuple(log.names), _folder=folder)
     if folder is None:
         write_manifest(to, counts.manifest)
     return counts
@@ -253,46 +263,59 @@ def describe_rejected(tally: Tally) -> list[str]:
     return [f"{n:,} × {reason}" for reason, n in ordered]
 
 
-def is_counts(path: str | PathLike[str]) -> bool:
-    """Whether a file holds counts, whatever its name."""
-    if first_bytes(Path(path), 4) != b"PAR1":
-        return False
+def which_are_counts(files: Sequence[Path]) -> list[Path]:
+    """Those of the files that hold counts, whatever their names."""
     with DuckDB().connect() as connection:
-        try:
-            return _version(connection, Path(path)) is not None
-        except duckdb.Error:
-            return False
+        return [file for file in files if _holds_counts(connection, file)]
 
 
-def _version(connection: duckdb.DuckDBPyConnection, file: Path) -> str | None:
-    found = connection.execute(
-        f"select value from parquet_kv_metadata({file_text(file)}) where key = 'prudent_counts'"
-    ).fetchall()
-    return bytes(found[0][0]).decode(errors="replace") if found else None
+def _holds_counts(connection: duckdb.DuckDBPyConnection, file: Path) -> bool:
+    if first_bytes(file, 4) != b"PAR1":
+        return False
+    try:
+        return version_in(read_footer(connection, file)) is not None
+    except duckdb.Error:
+        return False
+
+
+def _find_counts(paths: Sequence[str | PathLike[str]]) -> list[Path]:
+    for path in paths:
+        if Path(path).is_dir() and not any(Path(path).rglob("*.parquet")):
+            raise CountsError(f"{path} holds no counts. Count a day into it: prudent count LOG -o {path} --day DATE")
+    return find_files(paths)
 
 
 def _read_tally(connection: duckdb.DuckDBPyConnection, file: Path) -> Tally:
     try:
-        version = _version(connection, file)
+        footer = read_footer(connection, file)
     except duckdb.Error as error:
         raise CountsError(f"Cannot read {file}: {str(error).splitlines()[0]}") from error
+    version = version_in(footer)
     if version is None:
         raise CountsError(f"{file} does not hold counts. Make them with: prudent count LOG -o {file.stem}.counts")
     if version != str(COUNTS_VERSION):
         raise CountsError(
             f"{file} has counts of version {version}; this prudent reads version {COUNTS_VERSION}. Count the log again."
         )
-    manifest = manifest_path(file)
     try:
-        said = json.loads(manifest.read_text(encoding="utf-8")) if manifest.exists() else {"rejected": {}}
-        return Tally(count_lists(connection, file), said["rejected"], said.get("left_out", {}))
-    except (ValueError, KeyError, TypeError) as error:
-        raise CountsError(f"{manifest} is not a manifest of counts. Count the log again, or remove it.") from error
-    except duckdb.Error as error:
+        return tally_in(footer) or _tally_beside(connection, file)
+    except (duckdb.Error, ValueError) as error:
         raise CountsError(f"{file} does not hold counts, although it says so. Count the log again.") from error
 
 
-def _name_types(connection: duckdb.DuckDBPyConnection, file: Path) -> Sequence[str]:
+def _tally_beside(connection: duckdb.DuckDBPyConnection, file: Path) -> Tally:
+    """The tally of a file from before there was one in the footer: what its manifest says, if it still has one."""
+    manifest = manifest_path(file)
+    lists = count_lists(connection, file)
+    try:
+        said = json.loads(manifest.read_text(encoding="utf-8")) if manifest.exists() else {"rejected": {}}
+        return tally_of({**said, "lists": lists})
+    except (ValueError, TypeError) as error:
+        raise CountsError(f"{manifest} is not a manifest of counts. Count the log again, or remove it.") from error
+
+
+def name_types(connection: duckdb.DuckDBPyConnection, file: Path) -> Sequence[str]:
+    """What contexts and items are in a file: names of the one kind are never names of another."""
     described = connection.execute(f"describe select context, item from read_parquet({file_text(file)})").fetchall()
     kinds = {"VARCHAR": "text", "UBIGINT": "unsigned integers"}
     return [kinds.get(row[1], "integers") for row in described]

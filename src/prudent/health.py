@@ -2,10 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from prudent.click_models.position_based import LINK, name_groups, per_position, separate_positions
+from prudent.arrays import FloatArray, IntArray
+from prudent.cells import Cells
+from prudent.click_models.position_based import LINK, name_groups, per_position, position_groups, position_links
 from prudent.counts import MAX_BAD, Counts
 
 FEW = 10
@@ -75,33 +78,62 @@ class Health:
 
 
 def check(counts: Counts) -> Health:
-    """Look at a log through its counts: everything asked here is a fold of them."""
-    cells = counts.cells
-    lists = max(1, counts.tally.lists)
+    """Look at a log through its counts: everything asked here is a sum over parts of them."""
+    names = counts.numbered
+    sums = [_look(part.cells, names.positions) for part in names.parts()]
+
+    def total(name: str) -> Any:
+        return sum(getattr(one, name) for one in sums)
+
+    lists = names.lists_of.sum() or 1.0  # where old days weigh less, so do their lists
+    shown, clicked = (total(name) + np.zeros(names.positions) for name in ("shown", "clicked"))
+    links = np.unique(np.concatenate([np.zeros(0, np.int64), *(one.links for one in sums)]))
+    items = names.connection.execute("select count(distinct item) from pairs").fetchall()[0][0]
+    return Health(
+        lists=counts.tally.lists,
+        rejected=dict(counts.tally.rejected),
+        left_out=dict(counts.tally.left_out),
+        contexts=names.contexts,
+        items=int(items),
+        pairs=names.pairs,
+        positions=names.positions,
+        clicks=round(names.clicks),
+        ctr=tuple(np.divide(clicked, shown, out=np.zeros(len(shown)), where=shown > 0).tolist()),
+        without_click=float(total("without_click") / lists),
+        several_clicks=float(total("several_clicks") / lists),
+        rare_pairs=float(total("rare_pairs") / max(1, names.pairs)),
+        moving_impressions=float(total("moving") / (shown.sum() or 1.0)),
+        single_list_contexts=int(np.sum(names.lists_of <= 1)),
+        position_groups=tuple(map(tuple, position_groups(links, names.positions))),
+    )
+
+
+class _Sums(NamedTuple):
+    """What is counted of some contexts; see `Health`."""
+
+    shown: FloatArray  # by position
+    clicked: FloatArray
+    without_click: float  # lists
+    several_clicks: float
+    rare_pairs: int
+    moving: float  # impressions
+    links: IntArray
+
+
+def _look(cells: Cells, positions: int) -> _Sums:
     at = cells.position - 1
-    shown = np.bincount(at, cells.n, minlength=cells.positions)
-    clicked = np.bincount(at[cells.click], cells.n[cells.click], minlength=cells.positions)
     pair, position, at_position, _ = per_position(cells)
     impressions = cells.per_pair()
     moving = np.bincount(pair, minlength=cells.pairs) > 1
     # The first position of a list tells whether any click follows; its last click tells whether one came before.
     no_click = (cells.position == 1) & ~cells.click & ~cells.more
     later_last = cells.click & ~cells.more & (cells.prev > 0)
-    items = counts.connection.execute("select count(distinct item) from pairs").fetchall()[0][0]
-    return Health(
-        lists=counts.tally.lists,
-        rejected=dict(counts.tally.rejected),
-        left_out=dict(counts.tally.left_out),
-        contexts=cells.contexts,
-        items=int(items),
-        pairs=cells.pairs,
-        positions=cells.positions,
-        clicks=int(cells.n[cells.click].sum()),
-        ctr=tuple((clicked / np.maximum(shown, 1)).tolist()),
-        without_click=float(cells.n[no_click].sum() / lists),
-        several_clicks=float(cells.n[later_last].sum() / lists),
-        rare_pairs=float(np.mean(impressions < FEW)) if cells.pairs else 0.0,
-        moving_impressions=float(impressions[moving].sum() / max(1, impressions.sum())),
-        single_list_contexts=int(np.sum(cells.lists_per_context() == 1)),
-        position_groups=tuple(map(tuple, separate_positions(pair, position, at_position, cells.positions))),
+    return _Sums(
+        np.bincount(at, cells.n, minlength=positions).astype(float, copy=False),
+        np.bincount(at[cells.click], cells.n[cells.click], minlength=positions).astype(float, copy=False),
+        float(cells.n[no_click].sum()),
+        float(cells.n[later_last].sum()),
+        int(np.sum(impressions < FEW)),
+        float(impressions[moving].sum()),
+        position_links(pair, position, at_position, positions),
     )

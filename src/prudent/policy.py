@@ -2,10 +2,11 @@
 
 import html
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from operator import index
 from os import PathLike
+from pathlib import Path
 from typing import Any, SupportsIndex
 
 import duckdb
@@ -33,30 +34,27 @@ class Policy:
 
     connection: duckdb.DuckDBPyConnection = field(repr=False)
     provenance: Mapping[str, Any]  # model, bound, settings, and the counts it came from
-    _tables: Mapping[str, str] = field(repr=False)  # lists, scores, contexts -> a query for each
+    # lists, scores, contexts -> a query for each, or what makes its table and returns it
+    _tables: Mapping[str, str | Callable[[], str]] = field(repr=False)
     _keep: object = field(default=None, repr=False)  # whatever the connection needs alive
 
     @classmethod
     def read(cls, path: str | PathLike[str]) -> "Policy":
-        """A policy from the file it was written to."""
+        """A policy from the file it was written to, or from the folder of files that Spark wrote."""
         files = find_files([path])
-        if len(files) > 1:
+        if len(files) > 1 and not Path(path).is_dir():
             raise PolicyError(f"{path} names {len(files)} files. Read one policy at a time.")
-        file = files[0]
+        file = Path(path)
         connection = DuckDB().open()
+        source = f"read_parquet([{', '.join(map(file_text, files))}], hive_partitioning = false)"
         try:
-            connection.execute(f"create temp table lists as from read_parquet({file_text(file)})")
-            columns = tuple(row[0] for row in connection.execute("describe lists").fetchall())
+            columns = tuple(row[0] for row in connection.execute(f"describe from {source}").fetchall())
+            if columns != COLUMNS:
+                raise PolicyError(f"{file} is not a policy: it has the columns {', '.join(columns)}.")
+            connection.execute(f"create temp table lists as from {source} order by context, rank")
         except duckdb.Error as error:
             raise PolicyError(f"Cannot read {file} as a policy: {str(error).splitlines()[0]}") from error
-        if columns != COLUMNS:
-            raise PolicyError(f"{file} is not a policy: it has the columns {', '.join(columns)}.")
-        manifest = manifest_path(file)
-        try:
-            provenance = json.loads(manifest.read_text(encoding="utf-8")) if manifest.exists() else {}
-        except ValueError as error:
-            raise PolicyError(f"{manifest} is not JSON. Remove it, or rank again.") from error
-        return cls(connection, provenance, {"lists": "from lists"})
+        return cls(connection, read_provenance(file), {"lists": "from lists"})
 
     def write(self, path: str | PathLike[str], scores: str | PathLike[str] | None = None) -> None:
         """Write the lists to a Parquet file, its manifest beside it, and, if asked, every candidate's scores."""
@@ -87,7 +85,8 @@ class Policy:
     def _query(self, table: str) -> str:
         if table not in self._tables:
             raise PolicyError(f"A policy that was read from a file has no {table}: rank again to get them.")
-        return self._tables[table]
+        query = self._tables[table]
+        return query if isinstance(query, str) else query()
 
     def __getitem__(self, context: str | SupportsIndex) -> list[Name]:
         found = self._find(context)
@@ -166,6 +165,18 @@ class Policy:
         )
         title = html.escape(self._title())
         return f"<table><caption>{title}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def read_provenance(file: Path) -> Mapping[str, Any]:
+    """What lies beside a policy or its scores; nothing where there is nothing."""
+    manifest = manifest_path(file)
+    try:
+        said = json.loads(manifest.read_text(encoding="utf-8")) if manifest.exists() else {}
+    except ValueError as error:
+        raise PolicyError(f"{manifest} is not JSON. Remove it, or rank again.") from error
+    if not isinstance(said, dict):
+        raise PolicyError(f"{manifest} is not the manifest of a policy. Remove it, or rank again.")
+    return said
 
 
 def _format(value: object) -> str:

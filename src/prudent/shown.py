@@ -6,7 +6,7 @@ from functools import cached_property
 import numpy as np
 
 from prudent.arrays import BoolArray, IntArray
-from prudent.counts import Cells
+from prudent.cells import Cells
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,10 +49,10 @@ class Shown:
         if span <= 16 * cell.size:  # few possible cells: a table of them is cheaper than sorting what occurs
             table = np.bincount(cell, weight, minlength=span)
             found = np.flatnonzero(table)
-            n = table[found].astype(np.int64)
+            n = table[found].astype(np.float64, copy=False)
         else:
             found, which = np.unique(cell, return_inverse=True)
-            n = np.bincount(which, weight).astype(np.int64)
+            n = np.bincount(which, weight).astype(np.float64, copy=False)
         return Cells(
             context=self.context,
             pair=found // (4 * size * size),

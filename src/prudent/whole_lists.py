@@ -2,12 +2,14 @@
 
 from dataclasses import replace
 from importlib.resources import files as package_files
+from typing import Any
 
 import duckdb
 import numpy as np
+from numpy.typing import NDArray
 
 from prudent import __version__
-from prudent.algorithm import QUERIES, differences, only, register, whole_number
+from prudent.algorithm import CONTEXTS, LISTS, SCORES, append, differences, only, whole_number
 from prudent.baselines import Rival, fold, rivals
 from prudent.counts import MAX_BAD, Counts, check_max_bad, check_tally
 from prudent.engines import Tally
@@ -64,23 +66,27 @@ def rank_by(
     choice = rival.choose(totals)
     listed = kept[choice.lists.context]
     new, usual = only(choice.lists, kept), only(totals.listing(totals.usual), kept)
-    counted = {
+    counted: dict[str, NDArray[Any]] = {
         "positive": totals.positive.astype(np.float64),
         "negative": (totals.impressions - totals.positive).astype(np.float64),
         "impressions": totals.impressions,
     }
     adds = choice.adds[listed]
-    register(
-        connection,
-        new,
-        {"lower": choice.best, "mean": choice.best, **counted},
-        {"lower": adds, "mean": adds, **{name: column[new.row] for name, column in counted.items()}},
-        np.ones(totals.pairs, bool),
-    )
+    everything = {"row": np.arange(totals.pairs), "lower": choice.best, "mean": choice.best, **counted}
+    chosen: dict[str, NDArray[Any]] = {
+        "row": new.row,
+        "number": new.context,
+        "rank": new.rank.astype(np.int32),
+        "lower": adds,
+        "mean": adds,
+    }
+    append(connection, "scored", everything)
+    append(connection, "chosen", {**chosen, **{name: column[new.row] for name, column in counted.items()}})
     values = {"value": np.bincount(new.context, adds, minlength=len(kept)), "usual_value": choice.usual}
     differ = differences(new, usual, totals.length, len(kept))
     per_context = {"lists": totals.logged, **values, "lower": values["value"], "usual_lower": values["usual_value"]}
-    connection.register("per_context", {**per_context, "differ": differ, "kept": kept})
+    append(connection, "per_context", {"number": np.arange(len(kept)), **per_context, "differ": differ, "kept": kept})
+    connection.execute(LISTS)
     share = np.where(kept, totals.logged, 0) / totals.logged[kept].sum()
     provenance = {
         "prudent": __version__,
@@ -103,7 +109,7 @@ def rank_by(
             **{name: float(np.sum(share * of)) for name, of in values.items()},
         },
     }
-    return Policy(connection, provenance, QUERIES)
+    return Policy(connection, provenance, {"lists": "from lists", "scores": SCORES, "contexts": CONTEXTS})
 
 
 def read_shown(
@@ -111,7 +117,7 @@ def read_shown(
 ) -> tuple[duckdb.DuckDBPyConnection, Shown, Tally]:
     """Whole lists, cut after `length` positions, as arrays, and a database that knows the names of their numbers.
 
-    Its views `known` and `known_contexts` have the names in the order in which the arrays number pairs and contexts.
+    The rowids of its tables `pairs` and `contexts` are the numbers.
     """
     folder = TemporaryFolder()
     file = folder.path / "lists.parquet"
@@ -125,8 +131,7 @@ def read_shown(
         "create table pairs as select distinct context, item "
         f"from (select context, unnest(items) as item from {source}) order by context, item"
     )
-    run("create temp view known as select rowid as row, context, item from pairs")
-    run("create temp table known_contexts as select distinct context from pairs order by context")
+    run("create table contexts as select distinct context from pairs order by context")
     sizes = run("select count(*) as n from pairs group by context order by context").fetchnumpy()["n"]
     lists = run(f"select n, len(items) as length from {source} order by file_row_number").fetchnumpy()
     found = run(

@@ -80,11 +80,8 @@ def test_the_truth_falls_anywhere_in_its_posterior(alpha: float, beta: float) ->
 
 @pytest.mark.parametrize("probability", [1e-6, 0.005, 0.025, 0.1, 0.25, 0.5])
 @pytest.mark.parametrize("least", [0.03, 0.5])
-def test_the_table_for_many_pairs_agrees_with_scipy(
-    probability: float, least: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_table_for_many_pairs_agrees_with_scipy(probability: float, least: float) -> None:
     """Also where the parameters lie beyond its reach, as some do here."""
-    monkeypatch.setattr(bayes, "_TABLE_FROM", 10_000)
     rng = np.random.default_rng(3)
     alpha, beta = np.exp(rng.uniform(np.log(least), np.log(1e6), (2, 20_000)))
     alpha[:2], beta[:2] = [1e-7, 3e9], [3, 5]
@@ -93,12 +90,27 @@ def test_the_table_for_many_pairs_agrees_with_scipy(
     assert np.mean(quantile != expected) > 0.5, "the table was not used"
 
 
-def test_the_table_is_left_alone_where_it_does_not_pay(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Too few pairs, too few within its reach, and a quantile that underflows at its edge."""
-    monkeypatch.setattr(bayes, "_TABLE_FROM", 1000)
-    for size, alpha, probability in [(999, 3.0, 0.1), (1000, 0.01, 0.1), (1000, 0.055, 5e-13)]:
-        quantile = bayes.beta_quantile(np.full(size, alpha), np.full(size, 2.0), probability)
-        np.testing.assert_array_equal(quantile, betaincinv(alpha, 2.0, probability))
+def test_the_table_says_the_same_whatever_else_is_asked() -> None:
+    rng = np.random.default_rng(4)
+    alpha, beta = np.exp(rng.uniform(np.log(0.03), np.log(1e7), (2, 1000)))
+    together = bayes.beta_quantile(alpha, beta, 0.25)
+    apart = [bayes.beta_quantile(alpha[i : i + 7], beta[i : i + 7], 0.25) for i in range(0, 1000, 7)]
+    np.testing.assert_array_equal(together, np.concatenate(apart))
+
+
+@pytest.mark.parametrize(("alpha", "probability"), [(0.01, 0.1), (0.055, 5e-25)])
+def test_the_table_is_left_alone_where_it_would_be_wrong(alpha: float, probability: float) -> None:
+    """Beyond its reach, and where a quantile underflows at its edge."""
+    quantile = bayes.beta_quantile(np.full(10, alpha), np.full(10, 2.0), probability)
+    np.testing.assert_array_equal(quantile, betaincinv(alpha, 2.0, probability))
+
+
+def test_quantiles_come_from_the_table_only_where_many_are_to_be_scored() -> None:
+    seen = evidence(positive=[3.0, 0.0], negative=[5.0, 1.0])
+    exact, tabulated = (Bayes().learn(seen, pairs).score(seen).lower for pairs in (2, bayes.TABLE_FROM))
+    np.testing.assert_array_equal(exact, Bayes().lower(seen))
+    assert np.any(exact != tabulated)
+    np.testing.assert_allclose(exact, tabulated, atol=1e-9)
 
 
 @pytest.mark.parametrize("text", ["alpha=0", "beta=-1", "alpha=inf", "beta=nan", "alpha=one", "delta=0", "delta=2"])

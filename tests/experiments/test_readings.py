@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from prudent.baselines import fold, rivals
 from prudent.bounds import bounds
+from prudent.cells import Counted
 from prudent.click_models import ClickModel, DependentClick, Evidence, click_models
-from prudent.counts import Counted
 from prudent.experiments import readings
 from prudent.experiments.bench import Bench
 from prudent.experiments.data import stand_in_log

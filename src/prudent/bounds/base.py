@@ -27,6 +27,14 @@ class Bound(Protocol):
         """Lower bound and mean of every pair."""
         ...
 
+    def learn(self, evidence: Evidence, pairs: int) -> "Bound":
+        """The same bound, with what it takes from all contexts together already taken, here from some of them.
+
+        What comes back scores each context by itself: to the last bit the same whichever others are with it, as long
+        as `pairs`, how many there are to be scored in all, stays the same.
+        """
+        return self
+
     def lower(self, evidence: Evidence) -> FloatArray:
         """The lower bounds alone."""
         return self.score(evidence).lower

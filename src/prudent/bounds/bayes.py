@@ -2,9 +2,10 @@
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import lru_cache
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from scipy.special import betainccinv, betaincinv, expit
@@ -22,6 +23,14 @@ class Prior(NamedTuple):
     fitted: Mapping[str, Any] = MappingProxyType({})  # what was learned to get there; fits JSON
 
 
+class PriorRule(Protocol):
+    """What is believed of a pair before its own clicks are looked at; the same whichever contexts are asked about."""
+
+    def of(self, evidence: Evidence) -> Prior:
+        """The prior of every pair."""
+        ...
+
+
 class PosteriorBound(Bound):
     """A quantile of the posterior under some prior. The prior does not depend on δ: fit once, then sweep δ."""
 
@@ -31,12 +40,46 @@ class PosteriorBound(Bound):
         """P(θ ≤ L(a)) is δ/2."""
 
     @abstractmethod
+    def learn_prior(self, evidence: Evidence) -> PriorRule:
+        """What all contexts together say of any pair."""
+
     def prior(self, evidence: Evidence) -> Prior:
         """What is believed of every pair before its own clicks are looked at."""
+        return self.learn_prior(evidence).of(evidence)
 
     def score(self, evidence: Evidence) -> Scores:
         """Quantile and mean of the posterior."""
         return posterior_scores(evidence, self.prior(evidence), self.delta)
+
+    def learn(self, evidence: Evidence, pairs: int) -> Bound:
+        """The quantile under the prior that this evidence suggests."""
+        return Posterior(self.delta, self.learn_prior(evidence), tabulated=pairs >= TABLE_FROM)
+
+
+@dataclass(frozen=True)
+class Posterior(Bound):
+    """A quantile of the posterior under a prior that is no longer learned."""
+
+    delta: float
+    rule: PriorRule
+    tabulated: bool  # whether quantiles come from a table: see `beta_quantile`
+
+    def score(self, evidence: Evidence) -> Scores:
+        """Quantile and mean of the posterior."""
+        return posterior_scores(evidence, self.rule.of(evidence), self.delta, self.tabulated)
+
+
+@dataclass(frozen=True)
+class GivenPrior(PriorRule):
+    """One Beta(α, β) for all pairs."""
+
+    alpha: float
+    beta: float
+    fitted: Mapping[str, Any] = field(default_factory=dict)
+
+    def of(self, evidence: Evidence) -> Prior:
+        """The same for every pair."""
+        return Prior(self.alpha, self.beta, self.fitted)
 
 
 @bounds.register("bayes")
@@ -59,54 +102,56 @@ class Bayes(PosteriorBound):
         check_positive("alpha", self.alpha)
         check_positive("beta", self.beta)
 
-    def prior(self, evidence: Evidence) -> Prior:
+    def learn_prior(self, evidence: Evidence) -> PriorRule:
         """The given one."""
-        return Prior(self.alpha, self.beta)
+        return GivenPrior(self.alpha, self.beta)
 
 
-def posterior_scores(evidence: Evidence, prior: Prior, delta: float) -> Scores:
-    """The δ/2 quantile and the mean of Beta(α + n₊, β + n₋)."""
+def posterior_scores(evidence: Evidence, prior: Prior, delta: float, tabulated: bool | None = None) -> Scores:
+    """The δ/2 quantile and the mean of Beta(α + n₊, β + n₋); from a table where there are many, if nothing is said."""
     alpha, beta = prior.alpha + evidence.positive, prior.beta + evidence.negative
-    return Scores(beta_quantile(alpha, beta, delta / 2), alpha / (alpha + beta), prior.fitted)
+    many = alpha.size >= TABLE_FROM if tabulated is None else tabulated
+    quantile = beta_quantile(alpha, beta, delta / 2) if many else np.asarray(betaincinv(alpha, beta, delta / 2))
+    return Scores(quantile, alpha / (alpha + beta), prior.fitted)
 
 
-_TABLE_FROM = 200_000  # below, building the table costs more than it saves
-_TABLE_STEP = 0.1  # in log α and log β; errors stay under 3e-10
-_TABLE_REACH = (0.05, 1e9)  # of α and β, with a sum of at least 1.5: below, two peaks at 0 and 1 make it steep
+TABLE_FROM = 200_000
+"""Pairs from which on a table of quantiles is worth its making, about as much as 50,000 quantiles."""
+_STEP = 0.1  # in log α and log β; errors stay under 3e-10
+_REACH = (0.05, 1e6)  # of α and β, with a sum of at least 1.5: below, two peaks at 0 and 1 make it steep
 
 
 def beta_quantile(alpha: FloatArray, beta: FloatArray, probability: float) -> FloatArray:
     """The quantile of many Beta distributions at one probability, to 1e-9 of `scipy.special.betaincinv`.
 
     In logits the quantile is a smooth function of log α and log β. A quintic spline through a table of it costs
-    a quarter of inverting the incomplete beta function at each of millions of pairs.
+    a quarter of inverting the incomplete beta function at each of millions of pairs. The table is the same whoever
+    asks, so that a quantile does not depend on what else is asked for.
 
-    >>> beta_quantile(np.array([1.0]), np.array([1.0]), 0.1)
+    >>> beta_quantile(np.array([1.0]), np.array([1.0]), 0.1).round(9)
     array([0.1])
     """
-    if alpha.size < _TABLE_FROM:
-        return np.asarray(betaincinv(alpha, beta, probability))
-    from scipy.interpolate import RectBivariateSpline  # slow to import, and small logs do without
-
-    low, high = _TABLE_REACH
+    low, high = _REACH
     within = (alpha >= low) & (alpha <= high) & (beta >= low) & (beta <= high) & (alpha + beta >= 1.5)
-    rows, columns = np.log(alpha[within]), np.log(beta[within])
-    if rows.size < _TABLE_FROM:
-        return np.asarray(betaincinv(alpha, beta, probability))
-    row_nodes, column_nodes = _nodes(rows), _nodes(columns)
-    node_alpha, node_beta = np.exp(row_nodes)[:, None], np.exp(column_nodes)
-    # A logit in two parts: near 1 the quantile itself has lost its last digits, its complement has not.
-    table = np.log(np.maximum(betaincinv(node_alpha, node_beta, probability), np.finfo(float).tiny))
-    table -= np.log(betainccinv(node_beta, node_alpha, probability))
-    if table.min() < -700:  # a minute probability: the quantile underflows
+    spline = _table(probability)
+    if spline is None:
         return np.asarray(betaincinv(alpha, beta, probability))
     quantile = np.empty_like(alpha)
-    quantile[within] = expit(RectBivariateSpline(row_nodes, column_nodes, table, kx=5, ky=5).ev(rows, columns))
+    quantile[within] = expit(spline.ev(np.log(alpha[within]), np.log(beta[within])))
     quantile[~within] = betaincinv(alpha[~within], beta[~within], probability)
     return quantile
 
 
-def _nodes(values: FloatArray) -> FloatArray:
-    # Three more on each side keep the ends of the spline, where it is least exact, away from the values.
-    first, last = np.floor(values.min() / _TABLE_STEP) - 3, np.ceil(values.max() / _TABLE_STEP) + 3
-    return np.arange(first, last + 1) * _TABLE_STEP
+@lru_cache(maxsize=16)
+def _table(probability: float) -> Any:
+    """The spline, or None for a minute probability, at which quantiles underflow."""
+    from scipy.interpolate import RectBivariateSpline  # slow to import, and small logs do without
+
+    # Three nodes more on each side keep the ends of the spline, where it is least exact, away from the values.
+    first, last = np.floor(np.log(_REACH[0]) / _STEP) - 3, np.ceil(np.log(_REACH[1]) / _STEP) + 3
+    nodes = np.arange(first, last + 1) * _STEP
+    alpha, beta = np.exp(nodes)[:, None], np.exp(nodes)
+    # A logit in two parts: near 1 the quantile itself has lost its last digits, its complement has not.
+    table = np.log(np.maximum(betaincinv(alpha, beta, probability), np.finfo(float).tiny))
+    table -= np.log(betainccinv(beta, alpha, probability))
+    return None if table.min() < -700 else RectBivariateSpline(nodes, nodes, table, kx=5, ky=5)

@@ -8,7 +8,7 @@ from scipy.special import gammaln
 
 from prudent.arrays import FloatArray, IntArray
 from prudent.bounds.base import bounds, check_delta, check_positive
-from prudent.bounds.bayes import PosteriorBound, Prior
+from prudent.bounds.bayes import GivenPrior, PosteriorBound, Prior, PriorRule
 from prudent.click_models.base import Evidence
 from prudent.errors import UsageError, did_you_mean
 
@@ -44,19 +44,27 @@ class EmpiricalBayes(PosteriorBound):
         for value in self.grid:
             check_positive("grid", value)
 
-    def prior(self, evidence: Evidence) -> Prior:
+    def learn_prior(self, evidence: Evidence) -> PriorRule:
         """The prior of the grid under which the counts are most likely."""
+        if self.pool == "context":
+            return _PriorPerContext(self.grid)
         seen = evidence.examined > 0  # the others have a likelihood of 1 under every prior
-        context = evidence.context[seen]
-        positive, negative = evidence.positive[seen], evidence.negative[seen]
-        if self.pool == "all":
-            likelihood = grid_likelihood(positive, negative, self.grid)
-            best = np.argmax(likelihood >= likelihood.max() - _EQUAL * abs(likelihood.max()))  # the first of equals
-            alpha, beta = (self.grid[int(i)] for i in np.unravel_index(best, (len(self.grid), len(self.grid))))
-            fitted = {"alpha": float(alpha), "beta": float(beta), "pairs": int(seen.sum())}
-            return Prior(alpha, beta, fitted)
+        likelihood = grid_likelihood(evidence.positive[seen], evidence.negative[seen], self.grid)
+        best = np.argmax(likelihood >= likelihood.max() - _EQUAL * abs(likelihood.max()))  # the first of equals
+        alpha, beta = (float(self.grid[int(i)]) for i in np.unravel_index(best, (len(self.grid), len(self.grid))))
+        return GivenPrior(alpha, beta, {"alpha": alpha, "beta": beta, "pairs": int(seen.sum())})
+
+
+@dataclass(frozen=True)
+class _PriorPerContext(PriorRule):
+    grid: tuple[float, ...]
+
+    def of(self, evidence: Evidence) -> Prior:
+        """The best prior of each context, and how many contexts have which."""
+        seen = evidence.examined > 0
         contexts = int(evidence.context.max(initial=-1)) + 1
-        row, column = _best_per_context(context, positive, negative, self.grid, contexts)
+        counted = evidence.context[seen], evidence.positive[seen], evidence.negative[seen]
+        row, column = _best_per_context(*counted, self.grid, contexts)
         present = np.bincount(evidence.context, minlength=contexts) > 0
         values = np.array(self.grid, dtype=float)
         alphas, betas = values[row], values[column]

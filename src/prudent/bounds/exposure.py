@@ -10,7 +10,7 @@ from scipy.special import expit, gammaln, logit, psi
 
 from prudent.arrays import FloatArray, IntArray
 from prudent.bounds.base import bounds, check_delta
-from prudent.bounds.bayes import PosteriorBound, Prior
+from prudent.bounds.bayes import PosteriorBound, Prior, PriorRule
 from prudent.click_models.base import Evidence
 
 
@@ -42,16 +42,13 @@ class Exposure(PosteriorBound):
     def __post_init__(self) -> None:
         check_delta(self.delta)
 
-    def prior(self, evidence: Evidence) -> Prior:
+    def learn_prior(self, evidence: Evidence) -> PriorRule:
         """The prior that follows exposure, as far as the counts support it."""
-        exposure = centred_exposure(evidence)
-        prior = fit_prior(evidence, exposure)
-        mean = prior.mean(exposure)
-        return Prior(mean * prior.strength, (1 - mean) * prior.strength, asdict(prior))
+        return fit_prior(evidence, centred_exposure(evidence))
 
 
 @dataclass(frozen=True)
-class ExposurePrior:
+class ExposurePrior(PriorRule):
     """Beta(μs, (1−μ)s) with ``μ = logistic(b₀ + b₁x + b₂x²/4)``; what `Exposure` leaves in ``Scores.fitted``.
 
     >>> ExposurePrior(intercept=0.0, slopes=(1.0,), strength=10.0).mean([-1.0, 0.0, 1.0]).round(3)
@@ -72,6 +69,11 @@ class ExposurePrior:
         x = np.asarray(exposure, dtype=float)
         eta = np.full_like(x, self.intercept) + combine(self.slopes, _columns(x, len(self.slopes)))
         return np.asarray(expit(clip_logit(eta)))
+
+    def of(self, evidence: Evidence) -> Prior:
+        """The prior of every pair."""
+        mean = self.mean(centred_exposure(evidence))
+        return Prior(mean * self.strength, (1 - mean) * self.strength, asdict(self))
 
 
 def centred_exposure(evidence: Evidence) -> FloatArray:

@@ -8,7 +8,7 @@ from scipy.special import expit, logit
 
 from prudent.arrays import FloatArray, IntArray
 from prudent.bounds.base import bounds, check_delta
-from prudent.bounds.bayes import PosteriorBound, Prior
+from prudent.bounds.bayes import PosteriorBound, Prior, PriorRule
 from prudent.bounds.exposure import (
     BetaBinomial,
     Rows,
@@ -48,24 +48,13 @@ class Hierarchical(PosteriorBound):
     def __post_init__(self) -> None:
         check_delta(self.delta)
 
-    def prior(self, evidence: Evidence) -> Prior:
+    def learn_prior(self, evidence: Evidence) -> PriorRule:
         """The prior that follows exposure and context, as far as the counts support it."""
-        exposure = centred_exposure(evidence)
-        prior = fit_prior(evidence, exposure)
-        seen = np.flatnonzero(evidence.examined > 0)
-        curve = prior.curve(exposure)
-        level = np.zeros(int(evidence.context.max(initial=-1)) + 1)
-        if prior.spread:
-            likelihood = _Widening(evidence.positive[seen], evidence.negative[seen], offset=curve[seen])
-            fixed = np.array([0.0, np.log(prior.strength)])
-            level, _ = _levels(likelihood, fixed, evidence.context[seen], level, prior.spread, steps=6)
-        mean = expit(clip_logit(curve + level[evidence.context]))
-        strength = prior.strength * mean**-_WIDENING
-        return Prior(mean * strength, (1 - mean) * strength, asdict(prior))
+        return fit_prior(evidence, centred_exposure(evidence))
 
 
 @dataclass(frozen=True)
-class HierarchicalPrior:
+class HierarchicalPrior(PriorRule):
     """What `Hierarchical` leaves in ``Scores.fitted``: Beta(μs, (1−μ)s) before the level of the context.
 
     >>> HierarchicalPrior(intercept=0.0, slopes=(1.0, 1.0), knot=0.0, strength=10.0).curve([-1.0, 0.0, 2.0])
@@ -87,6 +76,19 @@ class HierarchicalPrior:
         """b₀ + b·z at a centred log exposure x."""
         x = np.asarray(exposure, dtype=float)
         return np.full_like(x, self.intercept) + combine(self.slopes, _columns(x, self.knot, len(self.slopes)))
+
+    def of(self, evidence: Evidence) -> Prior:
+        """The prior of every pair, with the level of its context."""
+        seen = np.flatnonzero(evidence.examined > 0)
+        curve = self.curve(centred_exposure(evidence))
+        level = np.zeros(int(evidence.context.max(initial=-1)) + 1)
+        if self.spread:
+            likelihood = _Widening(evidence.positive[seen], evidence.negative[seen], offset=curve[seen])
+            fixed = np.array([0.0, np.log(self.strength)])
+            level, _ = _levels(likelihood, fixed, evidence.context[seen], level, self.spread, steps=6)
+        mean = expit(clip_logit(curve + level[evidence.context]))
+        strength = self.strength * mean**-_WIDENING
+        return Prior(mean * strength, (1 - mean) * strength, asdict(self))
 
 
 _ROUNDS = 8  # at most, of fitting levels and the rest in turns

@@ -4,10 +4,10 @@ import warnings
 from dataclasses import dataclass
 from typing import ClassVar
 
-from prudent.click_models.base import ClickModel, Evidence, any_success, click_models
+from prudent.cells import Cells
+from prudent.click_models.base import ClickModel, Fitted, any_success, click_models
 from prudent.click_models.dependent_click import DependentClick
 from prudent.click_models.position_based import PositionBased
-from prudent.counts import Counted
 from prudent.errors import NotIdentifiedError, PrudentWarning
 
 
@@ -21,12 +21,15 @@ class Auto(ClickModel):
     """
 
     unit: ClassVar[str] = "the value of the model chosen"
-    value = staticmethod(any_success)  # of no consequence: what is valued is the evidence, which names its model
+    # The rest is of no consequence: what counts and values is the model chosen.
+    trials = DependentClick.trials
+    weight = DependentClick.weight
+    value = staticmethod(any_success)
 
-    def evidence(self, counts: Counted) -> Evidence:
-        """The evidence of the model chosen; it names that model."""
+    def learn(self, cells: Cells, positions: int) -> Fitted:
+        """Fit the model chosen, and name it."""
         try:
-            return PositionBased().evidence(counts)
+            return PositionBased().learn(cells, positions)
         except NotIdentifiedError as reason:
-            warnings.warn(f"{reason} Using dcm instead.", PrudentWarning, stacklevel=3)
-            return DependentClick().evidence(counts)
+            warnings.warn(f"{reason} Using dcm instead.", PrudentWarning, stacklevel=4)
+            return DependentClick().learn(cells, positions)

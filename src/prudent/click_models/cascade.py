@@ -5,8 +5,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from prudent.click_models.base import ClickModel, Evidence, any_success, click_models, number_items
-from prudent.counts import Counted
+from prudent.arrays import FloatArray
+from prudent.cells import Cells
+from prudent.click_models.base import ClickModel, Fitted, any_success, click_models
 
 
 @click_models.register("cm")
@@ -22,18 +23,17 @@ class Cascade(ClickModel):
     unit: ClassVar[str] = "probability of a click"
     value = staticmethod(any_success)
 
-    def evidence(self, counts: Counted) -> Evidence:
+    def learn(self, cells: Cells, positions: int) -> Fitted:
+        """There is nothing to learn: whoever is at a position has come from the one above."""
+        return Fitted(self, np.ones(positions))
+
+    def trials(self, cells: Cells, parameter: FloatArray) -> tuple[FloatArray, FloatArray]:
         """First clicks against impressions with no click above or on them."""
         # App. A prints n₋ without (1 − Y), so that a click is a failure too, and n₊ with later clicks; we follow
         # its words: "examined and clicked", "examined, but did not click".
-        cells = counts.cells
         examined = cells.prev == 0
-        return Evidence(
-            context=cells.context,
-            item=number_items(cells.context),
-            positive=cells.per_pair(examined & cells.click).astype(float),
-            negative=cells.per_pair(examined & ~cells.click).astype(float),
-            impressions=cells.per_pair(),
-            weight=np.ones(cells.positions),
-            model=self,
-        )
+        return cells.per_pair(examined & cells.click), cells.per_pair(examined & ~cells.click)
+
+    def weight(self, parameter: FloatArray) -> FloatArray:
+        """All positions weigh the same."""
+        return parameter

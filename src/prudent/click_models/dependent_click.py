@@ -6,17 +6,17 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from prudent.arrays import FloatArray
+from prudent.cells import Cells
 from prudent.click_models.base import (
     ClickModel,
-    Evidence,
+    Fitted,
     any_success,
     check_positions,
     click_models,
     fixed_point,
-    number_items,
     read_probabilities,
+    warn_unsettled,
 )
-from prudent.counts import Cells, Counted
 from prudent.errors import UsageError, did_you_mean
 
 _TINY = 1e-300
@@ -51,34 +51,38 @@ class DependentClick(ClickModel):
             )
         object.__setattr__(self, "continuation", read_probabilities("continuation", self.continuation))
 
-    def evidence(self, counts: Counted) -> Evidence:
-        """Clicks against examinations without a click."""
-        cells = counts.cells
-        check_positions("continuation", self.continuation, cells.positions)
-        given = np.array(self.continuation) if self.continuation else None
-        clicks = cells.per_pair(cells.click).astype(float)
-        surely = cells.per_pair(cells.click | cells.more | (cells.prev == 0)).astype(float)
+    def learn(self, cells: Cells, positions: int) -> Fitted:
+        """λ of every position, as given or from the clicks that were followed by others."""
+        check_positions("continuation", self.continuation, positions)
+        if self.continuation:
+            return Fitted(self, np.array(self.continuation[:positions]))
         if self.tail == "em":
-            continuation, negative = _with_tail(cells, clicks, surely, given)
+            continuation = _Tails(cells, positions).fit_continuation()
         else:
-            continuation, negative = _last_click_rates(cells) if given is None else given, surely - clicks
-        return Evidence(
-            context=cells.context,
-            item=number_items(cells.context),
-            positive=clicks,
-            negative=negative,
-            impressions=cells.per_pair(),
-            weight=1 - continuation[: cells.positions],
-            model=self,
-            by_weight=given is not None,
-            fitted={} if given is not None else {"continuation": continuation.tolist()},
-        )
+            continuation = _last_click_rates(cells, positions)
+        return Fitted(self, continuation, learned="continuation", by_weight=False)
+
+    def trials(self, cells: Cells, parameter: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Clicks against examinations without a click."""
+        clicks, surely = _surely_examined(cells)
+        if self.tail == "truncate":
+            return clicks, surely - clicks
+        return clicks, _examined(cells, parameter) - clicks
+
+    def weight(self, parameter: FloatArray) -> FloatArray:
+        """A click counts when the user leaves after it."""
+        return np.asarray(1 - parameter)
 
 
-def _last_click_rates(cells: Cells) -> FloatArray:
+def _surely_examined(cells: Cells) -> tuple[FloatArray, FloatArray]:
+    """Clicks of every pair, and its impressions down to the last click, or anywhere in a list without one."""
+    return cells.per_pair(cells.click), cells.per_pair(cells.click | cells.more | (cells.prev == 0))
+
+
+def _last_click_rates(cells: Cells, positions: int) -> FloatArray:
     """λ̂ₖ = clicks at k with another below / clicks at k; where there is no click at k, 1/2."""
     # App. A defines λ by "the click is the last", which is 1 − P(continue): the complement is meant.
-    size = cells.positions + 1
+    size = positions + 1
     clicked = np.bincount(cells.position[cells.click], cells.n[cells.click], minlength=size)[1:]
     went_on = cells.click & cells.more
     onward = np.bincount(cells.position[went_on], cells.n[went_on], minlength=size)[1:]
@@ -91,56 +95,100 @@ def _borrow_last(continuation: FloatArray) -> FloatArray:
     return continuation
 
 
-def _with_tail(
-    cells: Cells, clicks: FloatArray, surely: FloatArray, given: FloatArray | None
-) -> tuple[FloatArray, FloatArray]:
-    """λ and n₋ when impressions below the last click count with the probability that they were read.
+class _Tails:
+    """The impressions below a last click, which count with the probability that they were read.
 
     After a last click at l the user stopped, with probability 1 − λₗ, or read on and clicked nothing, with
     λₗ ∏_{j>l} (1 − θⱼ). So ``w = λₗ P / (1 − λₗ + λₗ P)`` is the weight of an impression in that tail, with
     ``P = ∏ (1 − θⱼ)``. The product runs over whole lists, which the counts have forgotten: the item's own factor
     is exact, and each other position j contributes the mean of (1 − θ) over all tails of its context and l.
-    Iterates θ = n₊/n and λₗ = (clicks at l that went on + Σw) / (clicks at l above the end of the list), each with
-    one pseudo-observation of either kind.
     """
-    in_tail = ~cells.click & ~cells.more & (cells.prev > 0)
-    pair, position, last, n = (a[in_tail] for a in (cells.pair, cells.position, cells.prev, cells.n))
-    size = cells.positions + 1
 
-    # Tails are numbered by (context, last click), their slots by position within.
-    tail_key = cells.context[pair] * size + last
-    tail_of_slot_key, tail = np.unique(tail_key, return_inverse=True)
-    slot_key, slot = np.unique(tail * size + position, return_inverse=True)
-    tail_of_slot = slot_key // size
-    # A list with a tail has exactly one impression right below its last click.
-    first_below = position == last + 1
-    lists = np.bincount(tail[first_below], n[first_below], minlength=len(tail_of_slot_key)).astype(float)
-    lists_below = np.bincount(last[first_below], n[first_below], minlength=size)[1:].astype(float)
-    went_on = cells.click & cells.more
-    onward = np.bincount(cells.position[went_on], cells.n[went_on], minlength=size)[1:].astype(float)
+    def __init__(self, cells: Cells, positions: int) -> None:
+        self.cells, self.positions = cells, positions
+        self.clicks, self.surely = _surely_examined(cells)
+        in_tail = ~cells.click & ~cells.more & (cells.prev > 0)
+        self.pair, self.position, self.last, self.n = (
+            a[in_tail] for a in (cells.pair, cells.position, cells.prev, cells.n)
+        )
+        # Tails are numbered by (context, last click), their slots by position within.
+        size = positions + 1
+        keys, self.tail = np.unique(cells.context[self.pair] * size + self.last, return_inverse=True)
+        self.slot_key, self.slot = np.unique(self.tail * size + self.position, return_inverse=True)
+        self.tail_of_slot = self.slot_key // size
+        # A list with a tail has exactly one impression right below its last click.
+        self.first_below = self.position == self.last + 1
+        self.lists = np.bincount(self.tail[self.first_below], self.n[self.first_below], minlength=len(keys))
 
-    def read_on(theta: FloatArray, continuation: FloatArray) -> FloatArray:
-        own = 1 - theta[pair]
+    def start(self) -> FloatArray:
+        """θ as if all tails were left unread."""
+        return np.asarray((self.clicks + 1) / (self.surely + 2))
+
+    def read_on(self, theta: FloatArray, continuation: FloatArray) -> FloatArray:
+        """The weight w of every impression in a tail."""
+        own = theta[self.pair]
         # Shorter lists have no item at a lower slot: an absent item is one that nobody clicks.
-        factor = 1 - np.bincount(slot, n * theta[pair], minlength=len(slot_key)) / lists[tail_of_slot]
+        clicked = np.bincount(self.slot, self.n * own, minlength=len(self.slot_key))
+        factor = 1 - clicked / self.lists[self.tail_of_slot]
         factor = np.maximum(factor, _TINY)  # an extrapolated θ may reach 1, and the log of 0 would end it all
-        product = np.bincount(tail_of_slot, np.log(factor), minlength=len(lists))
-        unread = continuation[last - 1] * np.exp(product[tail] - np.log(factor[slot])) * own
-        stopped = 1 - continuation[last - 1]
-        return np.asarray(np.divide(unread, stopped + unread, out=np.ones(len(n)), where=stopped > 0))
+        product = np.bincount(self.tail_of_slot, np.log(factor), minlength=len(self.lists))
+        goes_on = continuation[self.last - 1]
+        unread = goes_on * np.exp(product[self.tail] - np.log(factor[self.slot])) * (1 - own)
+        stopped = 1 - goes_on
+        return np.asarray(np.divide(unread, stopped + unread, out=np.ones(len(self.n)), where=stopped > 0))
 
-    def step(state: FloatArray) -> FloatArray:
-        theta, continuation = state[: cells.pairs], state[cells.pairs :]
-        weight = read_on(theta, continuation)
-        examined = surely + np.bincount(pair, n * weight, minlength=cells.pairs)
-        kept = n * weight * first_below
-        still = onward + np.bincount(last, kept, minlength=size)[1:]
-        new = given if given is not None else _borrow_last((still + 1) / (onward + lists_below + 2))
-        return np.concatenate([(clicks + 1) / (examined + 2), new])
+    def examined(self, weight: FloatArray) -> FloatArray:
+        """Examinations of every pair, the tails with their weights."""
+        return np.asarray(self.surely + np.bincount(self.pair, self.n * weight, minlength=self.cells.pairs))
 
-    truncated = _borrow_last((onward + 1) / (onward + lists_below + 2)) if given is None else given
-    start = np.concatenate([(clicks + 1) / (surely + 2), truncated])
-    state = fixed_point(step, start, tolerance=1e-7)
-    theta, continuation = state[: cells.pairs], state[cells.pairs :]
-    examined = surely + np.bincount(pair, n * read_on(theta, continuation), minlength=cells.pairs)
-    return continuation, examined - clicks
+    def fit_continuation(self) -> FloatArray:
+        """λ, by iterating θ = n₊/n and λₗ = (clicks at l that went on + Σw) / (clicks at l above the end of the list).
+
+        Each has one pseudo-observation of either kind.
+        """
+        size, pairs = self.positions + 1, self.cells.pairs
+        below = self.first_below
+        lists_below = np.bincount(self.last[below], self.n[below], minlength=size)[1:]
+        went_on = self.cells.click & self.cells.more
+        onward = np.bincount(self.cells.position[went_on], self.cells.n[went_on], minlength=size)[1:]
+
+        def step(state: FloatArray) -> FloatArray:
+            weight = self.read_on(state[:pairs], state[pairs:])
+            still = onward + np.bincount(self.last, self.n * weight * below, minlength=size)[1:]
+            theta = (self.clicks + 1) / (self.examined(weight) + 2)
+            return np.concatenate([theta, _borrow_last((still + 1) / (onward + lists_below + 2))])
+
+        truncated = _borrow_last((onward + 1) / (onward + lists_below + 2))
+        start = np.concatenate([self.start(), truncated])
+        state, rest = fixed_point(step, start, 1e-7, groups=np.zeros(1, np.int64), rounds=2_000)
+        if not rest.all():
+            warn_unsettled()
+        return state[pairs:]
+
+
+_ROUNDS = (20, 40, 80, 160, 320, 640, 1280)
+
+
+def _examined(cells: Cells, continuation: FloatArray) -> FloatArray:
+    """Examinations of every pair, where each context finds its own θ for the λ of all.
+
+    Most contexts come to rest after a few rounds; the others go on without them.
+    """
+    examined = np.zeros(cells.pairs)
+    restless, pairs = cells, np.arange(cells.pairs)
+    theta: FloatArray | None = None
+    for rounds in _ROUNDS:
+        tails = _Tails(restless, len(continuation))
+
+        def step(theta: FloatArray, tails: _Tails = tails) -> FloatArray:
+            return np.asarray((tails.clicks + 1) / (tails.examined(tails.read_on(theta, continuation)) + 2))
+
+        groups = np.flatnonzero(np.diff(restless.context, prepend=-1))
+        theta, rest = fixed_point(step, tails.start() if theta is None else theta, 1e-7, groups, rounds)
+        examined[pairs] = tails.examined(tails.read_on(theta, continuation))
+        if rest.all():
+            return examined
+        left = ~rest[restless.context]
+        restless, pairs, theta = restless.only(~rest), pairs[left], theta[left]
+    warn_unsettled()
+    return examined

@@ -7,18 +7,18 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from prudent.arrays import FloatArray, IntArray
+from prudent.cells import Cells
 from prudent.click_models.base import (
     ClickModel,
-    Evidence,
+    Fitted,
     as_number,
     check_positions,
     click_models,
     expected_successes,
     fixed_point,
-    number_items,
     read_probabilities,
+    warn_unsettled,
 )
-from prudent.counts import Cells, Counted
 from prudent.errors import LogError, NotIdentifiedError, UsageError, did_you_mean
 
 LINK = 20
@@ -69,65 +69,70 @@ class PositionBased(ClickModel):
         if self.counts == "weighted" and 0 in self.examination:
             raise UsageError("counts=weighted divides by the examination of each position; none may be 0.")
 
-    def evidence(self, counts: Counted) -> Evidence:
-        """Clicks against expected examinations without a click."""
-        cells = counts.cells
-        check_positions("examination", self.examination, cells.positions)
-        pair, position, shown, clicked = per_position(cells)
+    def learn(self, cells: Cells, positions: int) -> Fitted:
+        """P of every position, as given or fitted to the items that link them."""
+        check_positions("examination", self.examination, positions)
         if self.examination:
-            examination = np.array(self.examination)
-        else:
-            apart = separate_positions(pair, position, shown, cells.positions)
-            if len(apart) > 1:
-                raise NotIdentifiedError(
-                    f"pbm is not identified: no item has {LINK} impressions at two positions across the groups "
-                    f"{name_groups(apart)}, so nothing in the log compares them. Give examination=[...], use dcm, "
-                    "or let production swap a few items now and then."
-                )
-            table = pair, position, shown, clicked, cells.positions
-            examination = fit_em(*table, self.smooth) if self.fit == "em" else fit_als(*table)
-            if self.counts == "weighted" and not examination.all():
-                dark = (np.flatnonzero(examination == 0) + 1).tolist()
-                raise LogError(
-                    f"counts=weighted divides by the examination of each position, which fit={self.fit} puts at 0 for "
-                    f"{name_groups([dark])}: no often shown item was clicked there. Use counts=examined."
-                )
-        of = examination[position - 1]
+            return Fitted(self, np.array(self.examination[:positions]))
+        pair, position, shown, clicked = per_position(cells)
+        apart = separate_positions(pair, position, shown, positions)
+        if len(apart) > 1:
+            raise NotIdentifiedError(
+                f"pbm is not identified: no item has {LINK} impressions at two positions across the groups "
+                f"{name_groups(apart)}, so nothing in the log compares them. Give examination=[...], use dcm, "
+                "or let production swap a few items now and then."
+            )
+        table = pair, position, shown, clicked, positions
+        examination = fit_em(*table, self.smooth) if self.fit == "em" else fit_als(*table)
+        if self.counts == "weighted" and not examination.all():
+            dark = (np.flatnonzero(examination == 0) + 1).tolist()
+            raise LogError(
+                f"counts=weighted divides by the examination of each position, which fit={self.fit} puts at 0 for "
+                f"{name_groups([dark])}: no often shown item was clicked there. Use counts=examined."
+            )
+        return Fitted(self, examination, learned="examination")
+
+    def trials(self, cells: Cells, parameter: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Clicks against expected examinations without a click."""
+        pair, position, shown, clicked = per_position(cells)
+        of = parameter[position - 1]
         if self.counts == "examined":
-            positive = cells.per_pair(cells.click).astype(float)
-            negative = np.maximum(0.0, np.bincount(pair, shown * of, minlength=cells.pairs) - positive)
-        else:
-            positive = np.bincount(pair, clicked / of, minlength=cells.pairs)
-            negative = np.bincount(pair, (shown - clicked) / of, minlength=cells.pairs)
-        return Evidence(
-            context=cells.context,
-            item=number_items(cells.context),
-            positive=positive,
-            negative=negative,
-            impressions=cells.per_pair(),
-            weight=examination[: cells.positions],
-            model=self,
-            fitted={} if self.examination else {"examination": examination.tolist()},
-        )
+            positive = cells.per_pair(cells.click)
+            return positive, np.maximum(0.0, np.bincount(pair, shown * of, minlength=cells.pairs) - positive)
+        clicks, skips = (np.bincount(pair, n / of, minlength=cells.pairs) for n in (clicked, shown - clicked))
+        return np.asarray(clicks, float), np.asarray(skips, float)
+
+    def weight(self, parameter: FloatArray) -> FloatArray:
+        """A click counts wherever it happens."""
+        return parameter
 
 
 def per_position(cells: Cells) -> tuple[IntArray, IntArray, FloatArray, FloatArray]:
     """Impressions and clicks of each (pair, position) that occurs."""
     starts = np.flatnonzero(np.diff(cells.pair, prepend=-1) | np.diff(cells.position, prepend=-1))
-    shown = np.add.reduceat(cells.n, starts).astype(float)
-    clicked = np.add.reduceat(cells.n * cells.click, starts).astype(float)
+    shown = np.add.reduceat(cells.n, starts)
+    clicked = np.add.reduceat(cells.n * cells.click, starts)
     return cells.pair[starts], cells.position[starts], shown, clicked
 
 
 def separate_positions(pair: IntArray, position: IntArray, shown: FloatArray, positions: int) -> list[list[int]]:
     """Groups of positions linked by an item with enough impressions at both; one group means identified."""
+    return position_groups(position_links(pair, position, shown, positions), positions)
+
+
+def position_links(pair: IntArray, position: IntArray, shown: FloatArray, positions: int) -> IntArray:
+    """Pairs of positions, a·(positions + 1) + b each, that some item links."""
     often = shown >= LINK
     pair, position = pair[often], position[often]
     # Positions of one pair stand in a row, so linking neighbours links them all.
     same = pair[1:] == pair[:-1]
-    links = np.unique(np.stack([position[:-1][same], position[1:][same]]), axis=1)
+    return np.flatnonzero(np.bincount(position[:-1][same] * (positions + 1) + position[1:][same], minlength=1))
+
+
+def position_groups(links: IntArray, positions: int) -> list[list[int]]:
+    """The positions that hang together by these links."""
     group = np.arange(positions + 1)
-    for a, b in links.T:
+    for a, b in zip(*np.divmod(links, positions + 1), strict=True):
         group[group == group[b]] = group[a]
     return [(np.flatnonzero(group[1:] == g) + 1).tolist() for g in dict.fromkeys(group[1:].tolist())]
 
@@ -211,7 +216,10 @@ def fit_als(pair: IntArray, position: IntArray, shown: FloatArray, clicked: Floa
         new = np.bincount(position - 1, of * clicked, minlength=positions) / np.maximum(below, _TINY)
         return np.asarray(new / new.max())
 
-    return fixed_point(step, np.ones(positions), tolerance=1e-8)
+    examination, rest = fixed_point(step, np.ones(positions), 1e-8, groups=np.zeros(1, np.int64), rounds=2_000)
+    if not rest.all():
+        warn_unsettled()
+    return examination
 
 
 def _telling(

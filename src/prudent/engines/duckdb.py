@@ -4,19 +4,17 @@ import secrets
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import duckdb
 
 from prudent.engines import Tally
+from prudent.engines.footer import counts_format, fill_placeholder, placeholder
 from prudent.engines.quoting import file_text, text
 from prudent.engines.sources import INTEGERS, Source, first_line, name_as, opened
 from prudent.errors import LogError, UsageError
-from prudent.log import REASONS, Log
-
-_CODE = {why: code for code, why in enumerate(REASONS, start=1)}
-_ODD = "a name of another type than the others"
+from prudent.log import CODE, ODD, REASONS, Log
 
 
 @dataclass(frozen=True)
@@ -60,8 +58,11 @@ class DuckDB:
         """See `Engine.histogram`."""
         with self._checking(log, target) as connection:
             connection.execute(f"create temp view impressions as {_IMPRESSIONS}")
-            connection.execute(f"copy ({query}) to {text(target)} ({counts_format})")
-            return _tally(connection, count_lists(connection, target))
+            later = placeholder(log.left_out)
+            connection.execute(f"copy ({query}) to {text(target)} ({counts_format(later)})")
+            tally = _tally(connection, count_lists(connection, target))
+            fill_placeholder(target, later, replace(tally, left_out=log.left_out))
+            return tally
 
     def distinct_lists(self, log: Log, query: str, target: Path, length: int | None = None) -> Tally:
         """See `Engine.distinct_lists`."""
@@ -88,13 +89,6 @@ class DuckDB:
             yield connection
 
 
-COUNTS_VERSION = 1
-"""Of the counts on disk; raised when a column changes its meaning."""
-
-counts_format = f"format parquet, compression zstd, kv_metadata {{prudent_counts: '{COUNTS_VERSION}'}}"
-"""How counts are written: a file says what it is, whatever its name."""
-
-
 # --- from `source` to `lists`, `checked` and `impressions` ------------------------------------------------------------
 
 
@@ -116,7 +110,7 @@ def _from_lists(log: Log, source: Source) -> str:
         select {name_as("context", source.types["context"], log)} as context,
             {"items" if name == "items" else f"list_transform(items, lambda items: {name})"} as items,
             {"clicks" if click == "clicks" else f"list_transform(clicks, lambda clicks: {click})"} as clicks,
-            1 as copies, {f"case when odd then {_CODE[_ODD]} else 0 end" if source.kind == "jsonl" else 0} as fault
+            1 as copies, {f"case when odd then {CODE[ODD]} else 0 end" if source.kind == "jsonl" else 0} as fault
         from source
     """
 
@@ -130,14 +124,14 @@ def _from_rows(log: Log, source: Source) -> str:
             list(click order by position) filter (impression is not null) as clicks,
             case when impression is null then count(*) else 1 end as copies,
             case
-                {f"when bool_or(odd) then {_CODE[_ODD]}" if source.kind == "jsonl" else ""}
-                when impression is null then {_CODE["no impression id"]}
-                when count(context) < count(*) then {_CODE["no context"]}
-                when min(context) <> max(context) then {_CODE["one impression id in several contexts"]}
+                {f"when bool_or(odd) then {CODE[ODD]}" if source.kind == "jsonl" else ""}
+                when impression is null then {CODE["no impression id"]}
+                when count(context) < count(*) then {CODE["no context"]}
+                when min(context) <> max(context) then {CODE["one impression id in several contexts"]}
                 when count(distinct position) < count(position)
-                    then {_CODE["a position twice under one impression id"]}
+                    then {CODE["a position twice under one impression id"]}
                 when count(position) < count(*) or min(position) <> 1 or max(position) <> count(*)
-                    then {_CODE["positions are not 1, 2, 3 and so on"]}
+                    then {CODE["positions are not 1, 2, 3 and so on"]}
                 else 0
             end as fault
         from (
@@ -167,14 +161,14 @@ def _checked(log: Log, source: Source) -> str:
         select *,
             case
                 when fault > 0 then fault
-                when context is null then {_CODE["no context"]}
-                when items is null or len(items) = 0 then {_CODE["empty list"]}
-                when clicks is null or len(clicks) <> len(items) then {_CODE["items and clicks differ in length"]}
-                when list_count(items) < len(items) then {_CODE["an item is missing"]}
+                when context is null then {CODE["no context"]}
+                when items is null or len(items) = 0 then {CODE["empty list"]}
+                when clicks is null or len(clicks) <> len(items) then {CODE["items and clicks differ in length"]}
+                when list_count(items) < len(items) then {CODE["an item is missing"]}
                 when list_count(clicks) < len(clicks) or list_min(clicks) < 0 or list_max(clicks) > 1
-                    then {_CODE["a click is neither 0 nor 1"]}
-                when len(list_distinct(items)) < len(items) then {_CODE["an item twice in one list"]}
-                {f"when {' or '.join(nul)} then {_CODE['a name with a NUL byte']}" if look else ""}
+                    then {CODE["a click is neither 0 nor 1"]}
+                when len(list_distinct(items)) < len(items) then {CODE["an item twice in one list"]}
+                {f"when {' or '.join(nul)} then {CODE['a name with a NUL byte']}" if look else ""}
                 else 0
             end as reason
         from lists

@@ -7,7 +7,7 @@ are settings of a registered method, like ``dcm(tail=truncate)``, are used as th
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from math import inf
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -18,9 +18,8 @@ from prudent.baselines.item_position_ips import ItemPositionIps
 from prudent.bounds import Bound, EmpiricalBayes, Exposure, Hoeffding, Mle, Scores
 from prudent.bounds.base import check_delta
 from prudent.bounds.mle import click_rate
+from prudent.cells import Cells, Counted
 from prudent.click_models import Cascade, ClickModel, DependentClick, Evidence, PositionBased
-from prudent.click_models.base import any_success
-from prudent.counts import Cells, Counted
 from prudent.experiments import figures
 from prudent.experiments.bench import MODELS as OURS
 from prudent.experiments.bench import Bench, Outcome
@@ -35,43 +34,28 @@ from prudent.ranking import Lists
 
 
 @dataclass(frozen=True)
-class CascadeAsPrinted(ClickModel):
+class CascadeAsPrinted(Cascade):
     """``cm`` by the formulas of App. A: n₊ has later clicks too, and the clicked impression is also a failure."""
 
-    unit: ClassVar[str] = Cascade.unit
-    value = staticmethod(any_success)
-
-    def evidence(self, counts: Counted) -> Evidence:
+    def trials(self, cells: Cells, parameter: FloatArray) -> tuple[FloatArray, FloatArray]:
         """All clicks against all impressions with no click above them."""
-        cells = counts.cells
-        return replace(
-            Cascade().evidence(counts),
-            positive=cells.per_pair(cells.click).astype(float),
-            negative=cells.per_pair(cells.prev == 0).astype(float),
-            model=self,
-        )
+        return cells.per_pair(cells.click), cells.per_pair(cells.prev == 0)
 
 
 @dataclass(frozen=True)
-class DependentClickAsPrinted(ClickModel):
+class DependentClickAsPrinted(DependentClick):
     """``dcm`` by the formula of App. A: every impression without a click is a failure, below the last click too."""
 
-    unit: ClassVar[str] = DependentClick.unit
-    value = staticmethod(any_success)
+    tail: Literal["em", "truncate"] = "truncate"
 
-    def evidence(self, counts: Counted) -> Evidence:
+    def trials(self, cells: Cells, parameter: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Clicks against all other impressions."""
-        cells = counts.cells
-        truncated = DependentClick(tail="truncate").evidence(counts)
-        return replace(truncated, negative=cells.per_pair(~cells.click).astype(float), model=self)
+        return cells.per_pair(cells.click), cells.per_pair(~cells.click)
 
 
 @dataclass(frozen=True)
-class PlacedByContinuation(ClickModel):
+class PlacedByContinuation(DependentClick):
     """Our ``dcm``, but the best item stands where fewest clicks are followed by another: that is mostly the end."""
-
-    unit: ClassVar[str] = DependentClick.unit
-    value = staticmethod(any_success)
 
     def evidence(self, counts: Counted) -> Evidence:
         """The evidence of ``dcm``, with the weights 1 − λ̂ₖ of App. A and placement by them."""
