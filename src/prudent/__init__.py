@@ -17,12 +17,16 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from prudent import baselines, bounds, click_models, readers
     from prudent.algorithm import rank
+    from prudent.compaction import compact
     from prudent.counts import Counts, count
+    from prudent.difference import diff
     from prudent.engines.duckdb import DuckDB
+    from prudent.engines.spark import Spark
     from prudent.errors import PrudentError, PrudentWarning
     from prudent.health import check
     from prudent.log import Log
     from prudent.policy import Policy
+    from prudent.spark_ranking import rank_on_spark
     from prudent.whole_lists import rank_by
 
 __version__ = "0.1.0"
@@ -34,13 +38,17 @@ __all__ = [
     "Policy",
     "PrudentError",
     "PrudentWarning",
+    "Spark",
     "baselines",
     "bounds",
     "check",
     "click_models",
+    "compact",
     "count",
+    "diff",
     "rank",
     "rank_by",
+    "rank_on_spark",
     "readers",
 ]
 
@@ -51,10 +59,14 @@ _ROOMS = {
     "Policy": "policy",
     "PrudentError": "errors",
     "PrudentWarning": "errors",
+    "Spark": "engines.spark",
     "check": "health",
+    "compact": "compaction",
     "count": "counts",
+    "diff": "difference",
     "rank": "algorithm",
     "rank_by": "whole_lists",
+    "rank_on_spark": "spark_ranking",
 }
 
 

@@ -7,8 +7,9 @@ import inspect
 import io
 import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
+from datetime import date
 from enum import StrEnum
 from functools import wraps
 from pathlib import Path
@@ -29,6 +30,8 @@ from prudent.terminal import (
     say,
     show_catalogue,
     show_claims,
+    show_compacted,
+    show_difference,
     show_health,
     show_left_out,
     show_page,
@@ -75,6 +78,26 @@ Inputs = Annotated[
 Output = Annotated[Path, _option("--output", "-o", help="File to write.")]
 LayoutOption = Annotated[Layout, _option("--layout", panel="Log", help="One row per shown list, or per shown item.")]
 MaxBad = Annotated[float, _option("--max-bad", panel="Log", min=0, max=1, help="Share of bad lists to put up with.")]
+Memory = Annotated[str | None, _option("--memory", panel="Engine", help="Cap, such as 1GB; the rest spills to disk.")]
+Threads = Annotated[int | None, _option("--threads", panel="Engine", min=1, help="Threads of the engine.")]
+Since = Annotated[
+    str | None,
+    _option(
+        "--since",
+        panel="Days",
+        help="Of a folder of days, the first to read: a date, or an age such as 30d, in days before the newest.",
+    ),
+]
+Until = Annotated[str | None, _option("--until", panel="Days", help="The last day to read.")]
+HalfLife = Annotated[
+    str | None,
+    _option(
+        "--half-life",
+        panel="Days",
+        help="Such as 14d: a list counts half as much as one so much younger. The newest day that is read counts in "
+        "full, whatever today is.",
+    ),
+]
 MODEL, BOUND = "auto", "exposure(delta=0.5)"  # what `rank` takes when nothing is said
 Json = Annotated[bool, _option("--json", help="Print the result as JSON.")]
 
@@ -98,10 +121,8 @@ class Reading:
         "position"
     )
     click: Annotated[str, _option("--click", panel="Log", help="Column of the 0/1 click (layout rows).")] = "click"
-    memory: Annotated[
-        str | None, _option("--memory", panel="Engine", help="Cap, such as 1GB; the rest spills to disk.")
-    ] = None
-    threads: Annotated[int | None, _option("--threads", panel="Engine", min=1, help="Threads of the engine.")] = None
+    memory: Memory = None
+    threads: Threads = None
 
 
 def _reads_logs(command: Callable[..., None]) -> Callable[..., None]:
@@ -157,6 +178,9 @@ def rank_command(
     ] = None,
     candidates: Annotated[str | None, typer.Option(help="File of context, item: what may be shown.")] = None,
     min_lists: Annotated[int, typer.Option(min=0, help="Leave out contexts with fewer logged lists.")] = 1,
+    since: Since = None,
+    until: Until = None,
+    half_life: HalfLife = None,
     max_bad: MaxBad = 0.01,
     as_json: Json = False,
 ) -> None:
@@ -170,7 +194,8 @@ def rank_command(
     model_, bound_ = click_models.parse(model or MODEL), bounds.parse(bound or BOUND)
     rival = None if method is None else baselines.parse(method)
     if rival is not None:
-        for name, given in (("model", model), ("bound", bound), ("candidates", candidates)):
+        others = {"model": model, "bound": bound, "candidates": candidates}
+        for name, given in (others | {"since": since, "until": until, "half-life": half_life}).items():
             if given is not None:
                 raise UsageError(f"--method {rival} knows no {name}: leave out --{name}, or --method.")
     files = find_files(inputs) + ([Path(candidates)] if candidates is not None else [])
@@ -178,7 +203,7 @@ def rank_command(
     if scores is not None:
         _check_parquet(scores, [*files, output])
     if rival is None:
-        counts = _counts(inputs, reading, max_bad)
+        counts = _counts(inputs, reading, max_bad, days=_days(since, until, half_life))
         with busy("Ranking"):
             policy = rank(counts, model_, bound_, length, candidates, min_lists)
             policy.write(output, scores)
@@ -199,7 +224,11 @@ def rank_command(
 def count_command(
     reading: Reading,
     inputs: Inputs,
-    output: Output,
+    output: Annotated[Path, _option("--output", "-o", help="File to write; with --day, the folder of all days.")],
+    day: Annotated[
+        str | None,
+        typer.Option(help="Of these lists, such as 2026-11-15: it gets a folder in OUTPUT, or is replaced there."),
+    ] = None,
     max_bad: MaxBad = 0.01,
     as_json: Json = False,
 ) -> None:
@@ -207,12 +236,14 @@ def count_command(
     from prudent.counts import describe_rejected
     from prudent.log import find_files
 
-    _check_parquet(output, find_files(inputs))
-    counts = _counts(inputs, reading, max_bad, to=output)
+    files = find_files(inputs)
+    target = _target(output, day)
+    _check_parquet(target, files)
+    counts = _counts(inputs, reading, max_bad, to=target)
     if as_json:
         print_json(counts.manifest)
         return
-    say(f"Counted {counts.tally.lists:,} lists into {plain(str(output))}.")
+    say(f"Counted {counts.tally.lists:,} lists into {plain(str(target))}.")
     for reason in describe_rejected(counts.tally):
         say(f"Rejected {plain(reason)}.")
     show_left_out(counts.tally.left_out)
@@ -224,18 +255,81 @@ def count_command(
 def check_command(
     reading: Reading,
     inputs: Inputs,
+    since: Since = None,
+    until: Until = None,
+    half_life: HalfLife = None,
     as_json: Json = False,
 ) -> None:
     """Say what is in a log, what is wrong with it, and what it can support."""
     from prudent.health import check
 
-    counts = _counts(inputs, reading, max_bad=1.0)
+    counts = _counts(inputs, reading, max_bad=1.0, days=_days(since, until, half_life))
     with busy("Looking"):
         health = check(counts)
     if as_json:
         print_json({**asdict(health), "verdicts": health.verdicts()})
     else:
         show_health(health)
+
+
+@app.command("compact")
+def compact_command(
+    folder: Annotated[Path, typer.Argument(help="Of counts, with a folder for each day.")],
+    before: Annotated[
+        str, typer.Option(help="Merge the days before this date, or an age such as 90d, in days before the newest.")
+    ],
+    memory: Memory = None,
+    threads: Threads = None,
+    as_json: Json = False,
+) -> None:
+    """Merge old days of counts into one file, and remove them.
+
+    Their sum stays what it was. But merged days cannot be counted anew, [bold]--since[/bold] and [bold]--until[/bold]
+    take all of them or none, and to a [bold]--half-life[/bold] all have the age of the middle one.
+    """
+    from prudent.compaction import compact
+    from prudent.engines.duckdb import DuckDB
+
+    with busy("Merging"):
+        done = compact(folder, before, DuckDB(memory, threads))
+    if as_json:
+        print_json(
+            {name: str(value) if isinstance(value, date | Path) else value for name, value in asdict(done).items()}
+        )
+    else:
+        show_compacted(done)
+
+
+@app.command("diff")
+def diff_command(
+    old: Annotated[Path, typer.Argument(help="The policy before.")],
+    new: Annotated[Path, typer.Argument(help="The policy after.")],
+    scores: Annotated[
+        tuple[Path, Path] | None,
+        typer.Option(metavar="OLD NEW", help="Their scores, which tell why an item entered a list or left it."),
+    ] = None,
+    output: Annotated[Path | None, _option("--output", "-o", help="File for all changes, as a table.")] = None,
+    limit: Annotated[int, typer.Option(min=0, help="Contexts to show, those with most impressions first.")] = 5,
+    as_json: Json = False,
+) -> None:
+    """Say what changed from one policy to another, and why.
+
+    In [bold]--json[/bold] the numbers are complete; changes are of as many contexts as [bold]--limit[/bold] says.
+    """
+    from prudent.difference import diff
+
+    if output is not None:
+        _check_parquet(output, [old, new, *(scores or ())])
+    with busy("Comparing"):
+        difference = diff(old, new, scores)
+        if output is not None:
+            difference.write(output)
+    if as_json:
+        print_json({**difference.manifest, **difference.sample(limit)})
+    else:
+        show_difference(difference, limit)
+        if output is not None:
+            say(f"\nAll changes are in {plain(str(output))}.")
 
 
 @app.command("simulate")
@@ -399,32 +493,63 @@ def main() -> None:
 # --- input -----------------------------------------------------------------------------------------------------------
 
 
-def _counts(inputs: Sequence[str], reading: Reading, max_bad: float, to: Path | None = None) -> "Counts":
+def _counts(
+    inputs: Sequence[str],
+    reading: Reading,
+    max_bad: float,
+    to: Path | None = None,
+    days: Mapping[str, str] | None = None,
+) -> "Counts":
     """Counts from counts, or from logs by counting them."""
-    from prudent.counts import Counts, count, is_counts
+    from prudent.counts import Counts, count, which_are_counts
 
     engine = _engine(reading)
     files = _files(inputs)
-    counted = [file for file in files if is_counts(file)]
+    counted = which_are_counts(files)
     if len(counted) == len(files):
-        counts = Counts.read(*files, engine=engine)
+        counts = Counts.read(*files, engine=engine, **(days or {}))
         if to is not None:
             with busy("Adding"):
                 counts.write(to)
         return counts
     if counted:
         raise UsageError(f"{counted[0]} holds counts and others do not. Count the logs first, then give counts only.")
+    for name in days or {}:
+        option = f"--{name.replace('_', '-')}"
+        raise UsageError(
+            f"{option} is for counts by day. Count each day first: prudent count LOG -o counts/ --day DATE"
+        )
     with busy("Counting"):
         return count(_log(inputs, reading, engine), engine, to, max_bad)
 
 
+def _days(since: str | None, until: str | None, half_life: str | None) -> dict[str, str]:
+    """What was said of the days to read."""
+    asked = {"since": since, "until": until, "half_life": half_life}
+    return {name: value for name, value in asked.items() if value is not None}
+
+
+def _target(output: Path, day: str | None) -> Path:
+    """The file for counts: the output, or that of a day in it."""
+    from prudent.days import place
+
+    if day is None:
+        if output.is_dir():
+            raise UsageError(
+                f"{output} is a folder. Say of which day these lists are, as in --day 2026-11-15, or name a file."
+            )
+        return output
+    if output.is_file() or output.suffix == ".parquet":
+        raise UsageError(f"--day wants the folder of all days, and {output} is a file: -o counts --day {day}")
+    return place(output, day)
+
+
 def _log_alone(inputs: Sequence[str], reading: Reading, engine: "DuckDB", method: str) -> "Log":
     """Logs, where counts would not do."""
-    from prudent.counts import is_counts
+    from prudent.counts import which_are_counts
 
-    for file in _files(inputs):
-        if is_counts(file):
-            raise UsageError(f"{file} holds counts, which have forgotten whole lists: {method} needs the log itself.")
+    for file in which_are_counts(_files(inputs)):
+        raise UsageError(f"{file} holds counts, which have forgotten whole lists: {method} needs the log itself.")
     return _log(inputs, reading, engine)
 
 

@@ -16,6 +16,8 @@ from rich.text import Text
 from prudent.errors import PrudentWarning
 
 if TYPE_CHECKING:
+    from prudent.compaction import Compacted
+    from prudent.difference import Difference, Setting
     from prudent.experiments.claims import Verdict
     from prudent.experiments.table import Row
     from prudent.health import Health
@@ -154,6 +156,7 @@ def show_health(health: "Health") -> None:
 def show_policy(policy: "Policy", output: Path, scores: Path | None) -> None:
     """What `prudent rank` says."""
     from prudent.counts import describe_rejected
+    from prudent.days import describe
     from prudent.engines import Tally
 
     said = policy.provenance
@@ -164,6 +167,8 @@ def show_policy(policy: "Policy", output: Path, scores: Path | None) -> None:
     for reason in describe_rejected(Tally(0, said["counts"]["rejected"])):
         say(f"Rejected {plain(reason)}.")
     show_left_out(said["counts"]["left_out"])
+    if "days" in said["counts"]:
+        say(f"Read: {describe(said['counts']['days'])}.")
     if summary["too_few_lists"]:
         say(f"Left out for fewer than {said['min_lists']:,} logged lists: {summary['too_few_lists']:,} contexts.")
     if summary["without_candidates"]:
@@ -183,6 +188,95 @@ def show_policy(policy: "Policy", output: Path, scores: Path | None) -> None:
     say(f"\nThe lists are in {plain(str(output))}.")
     if scores is not None:
         say(f"Every candidate's scores are in {plain(str(scores))}.")
+
+
+def show_compacted(done: "Compacted") -> None:
+    """What `prudent compact` says."""
+    if done.file is None:
+        say(f"Nothing to merge: no two days lie before {done.before}.")
+        return
+    say(f"Merged {done.days:,} days, {done.first} to {done.last}, into {plain(str(done.file))}.")
+    table = _table("", "before", "after")
+    table.add_row("rows", f"{done.rows_before:,}", f"{done.rows_after:,}")
+    table.add_row("bytes", f"{done.bytes_before:,}", f"{done.bytes_after:,}")
+    out.print(table)
+
+
+def show_difference(difference: "Difference", limit: int) -> None:
+    """What `prudent diff` says."""
+    _show_settings(difference.settings)
+    contexts, items, sample = difference.contexts, difference.items, difference.sample(limit)
+    say(
+        f"Lists: {contexts['old']:,} before, {contexts['new']:,} now. {contexts['same']:,} are the same, "
+        f"{contexts['changed']:,} changed, {contexts['gone']:,} are gone, {contexts['appeared']:,} are new."
+    )
+    where = "among the candidates" if difference.scored else "in these lists"
+    say(
+        f"Items {where}: {items['old']:,} before, {items['new']:,} now. {items['gone']:,} are gone, "
+        f"{items['appeared']:,} are new."
+    )
+    for kind in ("contexts", "items"):
+        for one in sample[f"renamed_{kind}"]:
+            said = f"{plain(str(one['old']))} now looks like {plain(str(one['new']))}"
+            say(f"Renamed {kind[:-1]}? {said}: {one['places']:,} of {one['of_places']:,} places are the same.")
+        more = difference.renamed[kind] - len(sample[f"renamed_{kind}"])
+        if more:
+            say(f"... and {more:,} more {kind} that look renamed (--limit)")
+    if not difference.why:
+        return
+    out.print()
+    table = _table("why items changed their place", "items")
+    for why, n in difference.why.items():
+        table.add_row(why, f"{n:,}")
+    out.print(table)
+    if {"not listed before", "no longer listed"} & set(difference.why):
+        say("Policies know only what they list: with --scores OLD NEW these items would be explained too.")
+    for one in sample["affected"]:
+        _show_affected(one)
+    more = contexts["changed"] + contexts["gone"] + contexts["appeared"] - len(sample["affected"])
+    if more and limit:
+        say(f"\n... and {more:,} more lists (--limit; -o has them all)")
+
+
+def _show_settings(settings: "Sequence[Setting]") -> None:
+    """What was made differently, before all that may follow from it."""
+    if not settings:
+        return
+    table = _table("made differently", "before", "now")
+    for name, old, new in settings:
+        table.add_row(Text(plain(name)), *(Text(plain(_short(value))) for value in (old, new)))
+    out.print(table)
+    say("Any of these can explain the changes below.\n")
+
+
+def _short(value: object) -> str:
+    if isinstance(value, list):
+        return " ".join(map(_short, value[:6])) + (" ..." if len(value) > 6 else "")
+    return f"{value:.3g}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value or "–")
+
+
+def _show_affected(one: dict[str, Any]) -> None:
+    """The items of one list that changed their place."""
+    how = {"gone": ", gone", "appeared": ", new"}.get(one["change"], "")
+    title = plain(f"{one['context']} ({one['impressions']:,.0f} impressions{how})")
+    table = _table("rank", "item", "lower bound", "impressions", "why", title=title)
+    for column in (1, 4):
+        table.columns[column].justify = "left"
+    for change in one["changes"]:
+        table.add_row(
+            _from_to(change["old_rank"], change["new_rank"], ""),
+            Text(plain(str(change["item"]))),
+            _from_to(change["old_lower"], change["new_lower"], ".3f"),
+            _from_to(change["old_impressions"], change["new_impressions"], ",.0f"),
+            change["why"],
+        )
+    out.print()
+    out.print(table)
+
+
+def _from_to(old: float | None, new: float | None, how: str) -> str:
+    """Both numbers, or – for what is not there or not known."""
+    return " → ".join("–" if value is None else format(value, how) for value in (old, new))
 
 
 def _show_fitted(fitted: dict[str, Any]) -> None:
@@ -229,7 +323,7 @@ def _show_changes(policy: "Policy") -> None:
     for context, lists, *estimates in changes:
         first = plain(str(policy[context][0]))
         values = (f"{value:.3f}" for value in estimates[: len(columns)])
-        table.add_row(Text(plain(str(context))), f"{lists:,}", *values, Text(first))
+        table.add_row(Text(plain(str(context))), f"{lists:,.0f}", *values, Text(first))
     out.print()
     out.print(table)
 

@@ -1,0 +1,102 @@
+"""Compact: many days of counts into one file, when nobody will ask for them one by one."""
+
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import date
+from os import PathLike
+from pathlib import Path
+
+from prudent.counts import Counts
+from prudent.days import Span, day_or_age, in_force, span_of
+from prudent.engines.duckdb import DuckDB
+from prudent.engines.quoting import file_text
+from prudent.errors import CountsError, WriteError
+from prudent.files import make_folder, manifest_path, reason
+
+
+@dataclass(frozen=True)
+class Compacted:
+    """What `compact` did: nothing, where no two days lay before the date."""
+
+    before: date
+    file: Path | None = None  # of the merged days
+    first: date | None = None
+    last: date | None = None
+    days: int = 0
+    rows_before: int = 0
+    rows_after: int = 0
+    bytes_before: int = 0
+    bytes_after: int = 0
+
+
+def compact(folder: str | PathLike[str], before: date | str, engine: DuckDB | None = None) -> Compacted:
+    """Merge the days of a folder before a date, or before an age such as ``"90d"`` of the newest day, into one file.
+
+    The sum of all days stays what it was, but merged days can no longer be told apart: they cannot be counted anew,
+    ``since`` and ``until`` take all of them or none, and to a half-life they all have the age of the middle one.
+
+    Killed at any moment, the folder reads the same: from its rename on the merged file supersedes the days that went
+    into it, and only then are they removed. The next call removes what a kill has left.
+    """
+    engine = engine or DuckDB()
+    found = sorted(file for file in Path(folder).rglob("*.parquet") if _is_day_in(file, Path(folder)))
+    if not found:
+        raise CountsError(f"{folder} has no days to merge: there is no counts file in a folder such as day=2026-11-15.")
+    valid = {file: span for file, span in in_force(found) if span is not None}
+    limit = day_or_age("before", before, max(span.last for span in valid.values()))
+    old = {file: span for file, span in valid.items() if span.last < limit}
+    done = Compacted(limit)
+    if len(set(old.values())) > 1:
+        done = _merge(Path(folder), old, limit, engine)
+        valid = {file: span for file, span in valid.items() if file not in old}
+    _remove(Path(folder), [file for file in found if file not in valid])
+    return done
+
+
+def _is_day_in(file: Path, folder: Path) -> bool:
+    place = span_of(file)
+    return place is not None and place[0] == folder
+
+
+def _merge(folder: Path, files: dict[Path, Span], before: date, engine: DuckDB) -> Compacted:
+    spans = set(files.values())
+    merged = Span(min(span.first for span in spans), max(span.last for span in spans))
+    target = make_folder(folder / merged.folder) / "counts.parquet"
+    Counts.read(*files, engine=engine).write(target)
+    return Compacted(
+        before,
+        target,
+        merged.first,
+        merged.last,
+        sum(span.number for span in spans),
+        *(_rows(files, engine), _rows([target], engine)),
+        *(_bytes(files), _bytes([target])),
+    )
+
+
+def _rows(files: Iterable[Path], engine: DuckDB) -> int:
+    names = ", ".join(map(file_text, files))
+    with engine.connect() as connection:
+        found = connection.execute(f"select sum(num_rows)::bigint from parquet_file_metadata([{names}])").fetchall()
+    return int(found[0][0])
+
+
+def _bytes(files: Iterable[Path]) -> int:
+    return sum(file.stat().st_size for file in files)
+
+
+def _remove(folder: Path, files: Sequence[Path]) -> None:
+    """Remove what is superseded, with all that belongs to it, and nothing else."""
+    for file in files:
+        try:
+            file.unlink()
+            manifest_path(file).unlink(missing_ok=True)
+        except OSError as error:
+            raise WriteError(f"Cannot remove {file}: {reason(error)}. It no longer counts; remove it.") from error
+    inside = {parent for file in files for parent in file.parents if folder in parent.parents}
+    for emptied in sorted(inside, reverse=True):  # from the inside out
+        for left in emptied.glob(".*.part"):  # by a writer that was killed
+            left.unlink(missing_ok=True)
+        with suppress(OSError):  # where there is something else in it
+            emptied.rmdir()
