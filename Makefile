@@ -22,7 +22,7 @@ demo: $(VENV)/.core  ## a worked example in the terminal
 	$(BIN)/prudent demo
 
 test: $(VENV)/.test  ## the whole test suite, with coverage
-	$(BIN)/pytest -n $(JOBS) --cov --cov-fail-under=95
+	$(BIN)/pytest -n $(JOBS) --dist loadgroup --cov --cov-fail-under=95
 
 lint: $(VENV)/.lint  ## style and formatting
 	$(BIN)/ruff check .
@@ -38,8 +38,8 @@ docs: $(VENV)/.docs  ## the site, into docs/_build
 	$(BIN)/sphinx-build --fail-on-warning --keep-going --quiet --fresh-env docs docs/_build
 	@echo "The pages are in docs/_build; start at docs/_build/index.html"
 
-bench: $(VENV)/.test  ## speed and memory, as ratios in one run (SIZE=1m or 10m)
-	$(BIN)/python benchmarks/run.py
+bench: $(VENV)/.test  ## speed and memory, as ratios in one run (PART=clax, plain, sizes, pairs, spark)
+	$(BIN)/python -m benchmarks $(PART)
 
 clean:  ## remove the environment and everything that was built
 	rm -rf $(VENV) build dist prudent-demo docs/_build docs/reference/generated .coverage .coverage.* .hypothesis \

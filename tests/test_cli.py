@@ -16,6 +16,7 @@ import duckdb
 import pytest
 
 import prudent
+from prudent.simulate import make_world, write_log
 from prudent.terminal import plain
 
 from .command import PROCESS, run, run_process
@@ -451,3 +452,11 @@ def test_our_own_mistakes_keep_their_traceback(folder: Path, monkeypatch: pytest
     monkeypatch.setattr("prudent.health.check", broken)
     with pytest.raises(RuntimeError, match="a bug"):
         run("check", "log.parquet")
+
+
+@pytest.mark.parametrize("bound", list(prudent.bounds.bounds))
+def test_rank_says_what_any_bound_learned(bound: str, tmp_path: Path) -> None:
+    world = make_world("cm", contexts=8, items=(5, 8), length=4, seed=1)
+    write_log(world, 400, tmp_path / "log.parquet", seed=1)
+    ran = run("rank", tmp_path / "log.parquet", "-o", tmp_path / "policy.parquet", "--model", "cm", "--bound", bound)
+    assert ran.code == 0, ran.said

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from prudent.errors import PrudentError, PrudentWarning
     from prudent.health import check
     from prudent.log import Log
+    from prudent.on_spark import count_on_spark, rank_on_spark
     from prudent.policy import Policy
-    from prudent.spark_ranking import rank_on_spark
     from prudent.whole_lists import rank_by
 
 __version__ = "0.1.0"
@@ -45,6 +45,7 @@ __all__ = [
     "click_models",
     "compact",
     "count",
+    "count_on_spark",
     "diff",
     "rank",
     "rank_by",
@@ -63,10 +64,11 @@ _ROOMS = {
     "check": "health",
     "compact": "compaction",
     "count": "counts",
+    "count_on_spark": "on_spark",
     "diff": "difference",
     "rank": "algorithm",
     "rank_by": "whole_lists",
-    "rank_on_spark": "spark_ranking",
+    "rank_on_spark": "on_spark",
 }
 
 

@@ -29,13 +29,15 @@ from prudent.terminal import (
     print_json,
     say,
     show_catalogue,
+    show_changes,
     show_claims,
     show_compacted,
+    show_counted,
     show_difference,
     show_health,
-    show_left_out,
+    show_outputs,
     show_page,
-    show_policy,
+    show_provenance,
     show_rows,
     show_warning,
 )
@@ -43,6 +45,7 @@ from prudent.terminal import (
 if TYPE_CHECKING:
     from prudent.counts import Counts
     from prudent.engines.duckdb import DuckDB
+    from prudent.engines.spark import Spark
     from prudent.log import Log
 
 app = typer.Typer(
@@ -59,6 +62,13 @@ class Layout(StrEnum):
 
     lists = "lists"
     rows = "rows"
+
+
+class EngineName(StrEnum):
+    """What counts and ranks."""
+
+    duckdb = "duckdb"
+    spark = "spark"
 
 
 class Format(StrEnum):
@@ -80,6 +90,13 @@ LayoutOption = Annotated[Layout, _option("--layout", panel="Log", help="One row 
 MaxBad = Annotated[float, _option("--max-bad", panel="Log", min=0, max=1, help="Share of bad lists to put up with.")]
 Memory = Annotated[str | None, _option("--memory", panel="Engine", help="Cap, such as 1GB; the rest spills to disk.")]
 Threads = Annotated[int | None, _option("--threads", panel="Engine", min=1, help="Threads of the engine.")]
+EngineOption = Annotated[
+    EngineName, _option("--engine", panel="Engine", help="Where to work: on this machine, or on Spark.")
+]
+Master = Annotated[str, _option("--master", panel="Engine", help="Of Spark: local[2], spark://..., yarn.")]
+Conf = Annotated[
+    list[str] | None, _option("--conf", panel="Engine", metavar="KEY=VALUE", help="A setting of Spark; repeatable.")
+]
 Since = Annotated[
     str | None,
     _option(
@@ -158,7 +175,7 @@ def _main(version: Annotated[bool, typer.Option("--version", help="Print the ver
 def rank_command(
     reading: Reading,
     inputs: Inputs,
-    output: Output,
+    output: Annotated[str, _option("--output", "-o", help="File to write; with --engine spark, a folder.")],
     scores: Annotated[Path | None, typer.Option(help="Also write every candidate's scores.")] = None,
     length: Annotated[
         int | None, typer.Option(min=1, help="Items per list. [dim]Default: as the longest logged list.[/dim]")
@@ -181,6 +198,9 @@ def rank_command(
     since: Since = None,
     until: Until = None,
     half_life: HalfLife = None,
+    engine: EngineOption = EngineName.duckdb,
+    master: Master = "local[*]",
+    conf: Conf = None,
     max_bad: MaxBad = 0.01,
     as_json: Json = False,
 ) -> None:
@@ -198,25 +218,56 @@ def rank_command(
         for name, given in (others | {"since": since, "until": until, "half-life": half_life}).items():
             if given is not None:
                 raise UsageError(f"--method {rival} knows no {name}: leave out --{name}, or --method.")
+    if engine == EngineName.spark:
+        for name, asked in {"method": method is not None, "scores": scores is not None}.items():
+            if asked:
+                raise UsageError(f"--{name} works on this machine only: leave it out, or --engine spark.")
+        _rank_on_spark(
+            inputs,
+            output,
+            _spark(master, conf),
+            as_json,
+            model=model_,
+            bound=bound_,
+            length=length,
+            candidates=candidates,
+            min_lists=min_lists,
+            **_days(since, until, half_life),
+        )
+        return
+    target = _here(output, master, conf)
     files = find_files(inputs) + ([Path(candidates)] if candidates is not None else [])
-    _check_parquet(output, files)
+    _check_parquet(target, files)
     if scores is not None:
-        _check_parquet(scores, [*files, output])
+        _check_parquet(scores, [*files, target])
     if rival is None:
         counts = _counts(inputs, reading, max_bad, days=_days(since, until, half_life))
         with busy("Ranking"):
             policy = rank(counts, model_, bound_, length, candidates, min_lists)
-            policy.write(output, scores)
+            policy.write(target, scores)
     else:
-        engine = _engine(reading)
-        log = _log_alone(inputs, reading, engine, str(rival))
+        log = _log_alone(inputs, reading, _engine(reading), str(rival))
         with busy("Ranking"):
-            policy = rank_by(log, rival, length, min_lists, engine, max_bad)
-            policy.write(output, scores)
+            policy = rank_by(log, rival, length, min_lists, _engine(reading), max_bad)
+            policy.write(target, scores)
     if as_json:
         print_json(policy.provenance)
     else:
-        show_policy(policy, output, scores)
+        show_provenance(policy.provenance)
+        show_changes(policy)
+        show_outputs(output, scores)
+
+
+def _rank_on_spark(inputs: Sequence[str], output: str, spark: "Spark", as_json: bool, **settings: Any) -> None:
+    from prudent.on_spark import rank_on_spark
+
+    with busy("Ranking on Spark"):
+        provenance = rank_on_spark(inputs, output, spark, **settings)
+    if as_json:
+        print_json(provenance)
+    else:
+        show_provenance(provenance)
+        show_outputs(output, None)
 
 
 @app.command("count")
@@ -224,30 +275,53 @@ def rank_command(
 def count_command(
     reading: Reading,
     inputs: Inputs,
-    output: Annotated[Path, _option("--output", "-o", help="File to write; with --day, the folder of all days.")],
+    output: Annotated[str, _option("--output", "-o", help="File to write; with --day, the folder of all days.")],
     day: Annotated[
         str | None,
         typer.Option(help="Of these lists, such as 2026-11-15: it gets a folder in OUTPUT, or is replaced there."),
     ] = None,
+    engine: EngineOption = EngineName.duckdb,
+    master: Master = "local[*]",
+    conf: Conf = None,
     max_bad: MaxBad = 0.01,
     as_json: Json = False,
 ) -> None:
-    """Count logs once; the counts of several days add up in [bold]prudent rank[/bold]."""
-    from prudent.counts import describe_rejected
-    from prudent.log import find_files
+    """Count logs once; the counts of several days add up in [bold]prudent rank[/bold].
 
-    files = find_files(inputs)
-    target = _target(output, day)
-    _check_parquet(target, files)
-    counts = _counts(inputs, reading, max_bad, to=target)
+    On Spark, inputs and output may be anywhere that Spark can read and write; elsewhere than on this machine, the
+    output is a folder.
+    """
+    from prudent.log import find_files, has_scheme
+
+    if engine == EngineName.spark:
+        manifest = _count_on_spark(inputs, output, reading, _spark(master, conf), max_bad, day)
+    else:
+        target = _target(_here(output, master, conf), day)
+        _check_parquet(target, find_files(inputs))
+        manifest = _counts(inputs, reading, max_bad, to=target).manifest
     if as_json:
-        print_json(counts.manifest)
+        print_json(manifest)
         return
-    say(f"Counted {counts.tally.lists:,} lists into {plain(str(target))}.")
-    for reason in describe_rejected(counts.tally):
-        say(f"Rejected {plain(reason)}.")
-    show_left_out(counts.tally.left_out)
-    say(f"Next: prudent rank {plain(str(output))} -o policy.parquet")
+    show_counted(manifest, output if day is None else f"{output} for {day}")
+    onward = " --engine spark" if has_scheme(output) else ""
+    say(f"Next: prudent rank {plain(output)} -o policy.parquet{onward}")
+
+
+def _count_on_spark(
+    inputs: Sequence[str], output: str, reading: Reading, spark: "Spark", max_bad: float, day: str | None
+) -> Mapping[str, Any]:
+    from prudent.counts import count
+    from prudent.log import has_scheme
+    from prudent.on_spark import count_on_spark
+
+    log = _log(inputs, reading, _engine(reading))
+    if has_scheme(output):
+        with busy("Counting on Spark"):
+            return count_on_spark(log, output, spark, max_bad, day)
+    target = _target(Path(output), day)
+    _check_parquet(target, [])
+    with busy("Counting on Spark"):
+        return count(log, spark, target, max_bad).manifest
 
 
 @app.command("check")
@@ -551,6 +625,31 @@ def _log_alone(inputs: Sequence[str], reading: Reading, engine: "DuckDB", method
     for file in which_are_counts(_files(inputs)):
         raise UsageError(f"{file} holds counts, which have forgotten whole lists: {method} needs the log itself.")
     return _log(inputs, reading, engine)
+
+
+def _spark(master: str, conf: Sequence[str] | None) -> "Spark":
+    """Spark as the options say."""
+    from prudent.engines.spark import Spark
+
+    settings = {}
+    for setting in conf or []:
+        key, sign, value = setting.partition("=")
+        if not (key.strip() and sign):
+            raise UsageError(f"--conf {setting}: write a setting as key=value, such as spark.driver.memory=4g.")
+        settings[key.strip()] = value.strip()
+    with busy("Starting Spark"):
+        return Spark.start(master, settings)
+
+
+def _here(output: str, master: str, conf: Sequence[str] | None) -> Path:
+    """An output on this machine."""
+    from prudent.log import has_scheme
+
+    if has_scheme(output):
+        raise UsageError(f"{output} is not a path on this machine. Spark writes there: --engine spark.")
+    if conf or master != "local[*]":
+        raise UsageError("--master and --conf are for Spark: add --engine spark.")
+    return Path(output)
 
 
 def _engine(reading: Reading) -> "DuckDB":

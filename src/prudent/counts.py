@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import cached_property
 from importlib.resources import files as package_files
-from os import PathLike
+from os import PathLike, fspath
 from pathlib import Path
 
 import duckdb
@@ -28,7 +28,7 @@ from prudent.engines.footer import (
 from prudent.engines.quoting import file_text, text
 from prudent.errors import CountsError, LogError, UsageError
 from prudent.files import TemporaryFolder, manifest_path, replacing, write_manifest
-from prudent.log import Candidates, Log, find_files, first_bytes
+from prudent.log import Candidates, Log, find_files, first_bytes, has_scheme
 from prudent.numbered import Numbered, number
 
 MAX_BAD = 0.01
@@ -105,18 +105,12 @@ class Counts:
     @property
     def manifest(self) -> dict[str, object]:
         """What lies beside the counts."""
-        return {"prudent": __version__, **self.provenance}
+        return count_manifest(self.origin, self.tally, self.days)
 
     @property
     def provenance(self) -> dict[str, object]:
         """Where the counts came from, and what was not counted."""
-        return {
-            "inputs": list(self.origin),
-            "lists": self.tally.lists,
-            "rejected": dict(self.tally.rejected),
-            "left_out": dict(self.tally.left_out),
-            **({"days": self.days.as_json()} if self.days else {}),
-        }
+        return _provenance(self.origin, self.tally, self.days)
 
     def __add__(self, other: "Counts") -> "Counts":
         with self.engine.connect() as connection:
@@ -219,6 +213,8 @@ def count(
     unnoticed.
     """
     check_max_bad(max_bad)
+    if to is not None and has_scheme(fspath(to)):
+        raise UsageError(f"{to} is not a path on this machine: prudent.count_on_spark(log, {to!r}) writes there.")
     if not isinstance(log, Log):
         raise UsageError(f"count takes a Log, not a {type(log).__name__}: prudent.count(prudent.Log(...)).")
     if day is not None:
@@ -238,6 +234,21 @@ def count(
     if folder is None:
         write_manifest(to, counts.manifest)
     return counts
+
+
+def count_manifest(inputs: Sequence[str], tally: Tally, days: Days | None = None) -> dict[str, object]:
+    """What lies beside counts."""
+    return {"prudent": __version__, **_provenance(inputs, tally, days)}
+
+
+def _provenance(inputs: Sequence[str], tally: Tally, days: Days | None) -> dict[str, object]:
+    return {
+        "inputs": list(inputs),
+        "lists": tally.lists,
+        "rejected": dict(tally.rejected),
+        "left_out": dict(tally.left_out),
+        **({"days": days.as_json()} if days else {}),
+    }
 
 
 def check_max_bad(max_bad: float) -> None:
@@ -304,8 +315,15 @@ def _read_tally(connection: duckdb.DuckDBPyConnection, file: Path) -> Tally:
 
 
 def _tally_beside(connection: duckdb.DuckDBPyConnection, file: Path) -> Tally:
-    """The tally of a file from before there was one in the footer: what its manifest says, if it still has one."""
+    """The tally of a file that has none in its footer: what its manifest says, if it still has one.
+
+    So it is with files from before there was a place for it, and with those that Spark wrote: there the manifest lies
+    beside their folder, and only the first of them brings what was not counted.
+    """
     manifest = manifest_path(file)
+    if not manifest.exists():
+        first = file == min(file.parent.glob("*.parquet"))
+        manifest = manifest_path(file.parent) if first else manifest
     lists = count_lists(connection, file)
     try:
         said = json.loads(manifest.read_text(encoding="utf-8")) if manifest.exists() else {"rejected": {}}

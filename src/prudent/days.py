@@ -211,6 +211,11 @@ def weight(age: float, half_life: float) -> int:
     return round(UNIT * 2 ** (-age / half_life))
 
 
+def day_folder(day: date | str) -> str:
+    """The name of the folder of a day."""
+    return Span(*[parse_day("day", day)] * 2).folder
+
+
 def place(folder: str | PathLike[str], day: date | str) -> Path:
     """The file for the counts of a day; its folder is made if there is none."""
     span = Span(*[parse_day("day", day)] * 2)

@@ -79,9 +79,13 @@ def write_manifest(output: str | os.PathLike[str], content: Mapping[str, Any]) -
     """Write ``OUTPUT.manifest.json`` beside an output: what it is and where it came from."""
     path = manifest_path(output)
     with replacing(path) as part:
-        written = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-        part.write_text(written, encoding="utf-8")
+        part.write_text(manifest_text(content), encoding="utf-8")
     return path
+
+
+def manifest_text(content: Mapping[str, Any]) -> str:
+    """What stands in a manifest."""
+    return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def manifest_path(output: str | os.PathLike[str]) -> Path:

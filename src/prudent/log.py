@@ -3,6 +3,7 @@
 import glob
 import gzip
 import os
+import re
 import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
@@ -31,6 +32,9 @@ REASONS = (
     "a name of another type than the others",
 )
 """Why a list is rejected, most basic first: a list with several faults is counted under the first."""
+ODD = REASONS[-1]
+CODE = {why: code for code, why in enumerate(REASONS, start=1)}
+"""The reasons as numbers, in the queries of all engines; 0 is none."""
 
 _ENDINGS: dict[str, Format] = {
     ".parquet": "parquet",
@@ -41,6 +45,8 @@ _ENDINGS: dict[str, Format] = {
     ".tsv": "csv",
 }
 _GZIP = b"\x1f\x8b"
+HEAD = 64
+"""First bytes of a file that tell its format."""
 _COLUMNS: dict[Layout, tuple[str, ...]] = {
     "lists": ("context", "items", "clicks"),
     "rows": ("impression", "context", "item", "position", "click"),
@@ -102,7 +108,8 @@ class Log(Table):
     """A click log, opened without reading a row.
 
     ``source`` is a path, a glob, several of them, or a pandas, Polars, Arrow or DuckDB table. Files are
-    Parquet, JSON Lines or CSV (the latter two gzipped or not). The other arguments name the columns.
+    Parquet, JSON Lines or CSV (the latter two gzipped or not). The other arguments name the columns. With
+    `prudent.Spark`, it may also be a Spark DataFrame, and paths may lie wherever Spark can read: ``s3a://...``.
 
     Layout ``lists``, the default, has one row per shown list: ``context``, ``items`` (a list) and ``clicks``
     (a list of 0 and 1 of the same length). Layout ``rows`` has one row per shown item: ``impression``,
@@ -181,10 +188,19 @@ def is_path(source: object) -> bool:
     return isinstance(source, str | os.PathLike)
 
 
+def has_scheme(name: str) -> bool:
+    """Whether a path says where it lies, such as ``s3a://bucket/clicks`` or ``file:/clicks``: Spark knows these."""
+    return re.match("[a-zA-Z][a-zA-Z0-9+.-]+:/", name) is not None
+
+
+def path_names(source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> list[str]:
+    """The paths that a source consists of, one by one."""
+    return [os.fspath(name) for name in ([source] if isinstance(source, str | os.PathLike) else source)]
+
+
 def find_files(source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> list[Path]:
     """The files that paths, folders of Parquet files and globs name, sorted; an error when there are none."""
-    given = [os.fspath(name) for name in ([source] if isinstance(source, str | os.PathLike) else source)]
-    found = [file for name in given for file in _files_of(name)]
+    found = [file for name in path_names(source) for file in _files_of(name)]
     if not found:
         raise LogError("No file was named.")
     for file in found:
@@ -204,12 +220,16 @@ def _files_of(name: str) -> list[Path]:
         return matches
     if os.path.exists(path):
         return [path]
-    if glob.has_magic(name):
+    if glob.has_magic(name) and not has_scheme(name):
         matches = [Path(match) for match in sorted(glob.glob(name, recursive=True)) if os.path.isfile(match)]
         matches = [match for match in matches if not match.name.endswith(".manifest.json")]  # lies beside an output
         if not matches:
             raise LogError(f"No file matches {name}. Quote the pattern so that the shell leaves it alone.")
         return matches
+    if has_scheme(name):
+        raise LogError(
+            f"{name} is not a path on this machine. Spark reads it: engine=prudent.Spark(...) (--engine spark)."
+        )
     siblings = [p.name for p in path.parent.iterdir()] if os.path.isdir(path.parent) else []
     raise LogError(f"There is no file {path}.{did_you_mean(path.name, siblings)}")
 
@@ -228,7 +248,13 @@ def find_text_files(source: str | os.PathLike[str] | Sequence[str | os.PathLike[
 
 def file_format(files: Sequence[Path]) -> Format:
     """The one format of these files, by their endings and first bytes, which must agree."""
-    formats = {path: _one_format(path) for path in files}
+    return one_format({str(path): first_bytes(path, HEAD) for path in files})
+
+
+def one_format(heads: Mapping[str, bytes]) -> Format:
+    """The same for files wherever they are, by name and first bytes."""
+    formats = {path: _format_of(path, head) for path, head in heads.items()}
+    files = list(formats)
     first = formats[files[0]]
     for path, kind in formats.items():
         if kind != first:
@@ -236,10 +262,9 @@ def file_format(files: Sequence[Path]) -> Format:
     return first
 
 
-def _one_format(path: Path) -> Format:
-    zipped = path.suffix.lower() == ".gz"
-    ending = Path(path.stem if zipped else path).suffix.lower()
-    head = first_bytes(path, 64)
+def _format_of(path: str, head: bytes) -> Format:
+    zipped = path.lower().endswith(".gz")
+    ending = Path(path[:-3] if zipped else path).suffix.lower()
     if not head:
         raise _empty(path)
     is_parquet = head.startswith(b"PAR1")
@@ -265,11 +290,11 @@ def _one_format(path: Path) -> Format:
     return named
 
 
-def _empty(path: Path) -> LogError:
+def _empty(path: str | Path) -> LogError:
     return LogError(f"{path} is empty (0 bytes). Was its writer interrupted?")
 
 
-def _unnamed_gzip(path: Path) -> LogError:
+def _unnamed_gzip(path: str | Path) -> LogError:
     return LogError(f"{path} is gzipped by its content. Rename it to end in .gz.")
 
 

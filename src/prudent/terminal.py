@@ -153,20 +153,30 @@ def show_health(health: "Health") -> None:
         out.print(f"• {verdict}", markup=False)
 
 
-def show_policy(policy: "Policy", output: Path, scores: Path | None) -> None:
-    """What `prudent rank` says."""
+def show_counted(said: Mapping[str, Any], output: str) -> None:
+    """What `prudent count` says."""
+    say(f"Counted {said['lists']:,} lists into {plain(output)}.")
+    _show_rejected(said)
+
+
+def _show_rejected(counts: Mapping[str, Any]) -> None:
     from prudent.counts import describe_rejected
-    from prudent.days import describe
     from prudent.engines import Tally
 
-    said = policy.provenance
+    for reason in describe_rejected(Tally(0, counts["rejected"])):
+        say(f"Rejected {plain(reason)}.")
+    show_left_out(counts["left_out"])
+
+
+def show_provenance(said: Mapping[str, Any]) -> None:
+    """What `prudent rank` says of its lists."""
+    from prudent.days import describe
+
     summary = said["summary"]
     method = said.get("method")
     made_by = method or f"{said['model']} and {said['bound']}"
     say(f"{summary['contexts']:,} lists by {made_by}, from {said['counts']['lists']:,} logged")
-    for reason in describe_rejected(Tally(0, said["counts"]["rejected"])):
-        say(f"Rejected {plain(reason)}.")
-    show_left_out(said["counts"]["left_out"])
+    _show_rejected(said["counts"])
     if "days" in said["counts"]:
         say(f"Read: {describe(said['counts']['days'])}.")
     if summary["too_few_lists"]:
@@ -184,8 +194,11 @@ def show_policy(policy: "Policy", output: Path, scores: Path | None) -> None:
     else:
         say("The estimate is the method's own, and the new lists were chosen for it: it is not what they will get.")
     _show_fitted(said["fitted"])
-    _show_changes(policy)
-    say(f"\nThe lists are in {plain(str(output))}.")
+
+
+def show_outputs(output: str, scores: Path | None) -> None:
+    """Where `prudent rank` has left what it found."""
+    say(f"\nThe lists are in {plain(output)}.")
     if scores is not None:
         say(f"Every candidate's scores are in {plain(str(scores))}.")
 
@@ -287,8 +300,9 @@ def _show_fitted(fitted: dict[str, Any]) -> None:
     prior = fitted.get("prior", {})
     if "slopes" in prior:
         from prudent.bounds.exposure import ExposurePrior
+        from prudent.bounds.hierarchical import HierarchicalPrior
 
-        curve = ExposurePrior(**prior)
+        curve = HierarchicalPrior(**prior) if "knot" in prior else ExposurePrior(**prior)
         shown = (0.1, 1.0, 10.0)
         means = curve.mean([math.log(times) for times in shown])
         if curve.shrinkage > 0:
@@ -307,7 +321,8 @@ def _show_fitted(fitted: dict[str, Any]) -> None:
         out.print(f"fitted prior: Beta({prior['alpha']:g}, {prior['beta']:g})")
 
 
-def _show_changes(policy: "Policy") -> None:
+def show_changes(policy: "Policy") -> None:
+    """The lists that change most."""
     changes = (
         policy.contexts()
         .filter("differ")

@@ -77,6 +77,10 @@ class HierarchicalPrior(PriorRule):
         x = np.asarray(exposure, dtype=float)
         return np.full_like(x, self.intercept) + combine(self.slopes, _columns(x, self.knot, len(self.slopes)))
 
+    def mean(self, exposure: FloatArray | Sequence[float]) -> FloatArray:
+        """μ at a centred log exposure x, in a context of the usual level."""
+        return np.asarray(expit(clip_logit(self.curve(exposure))))
+
     def of(self, evidence: Evidence) -> Prior:
         """The prior of every pair, with the level of its context."""
         seen = np.flatnonzero(evidence.examined > 0)

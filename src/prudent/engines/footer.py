@@ -19,6 +19,7 @@ COUNTS_VERSION = 1
 """Of the counts on disk; raised when a column changes its meaning."""
 
 _VERSION, _TALLY = "prudent_counts", "prudent_tally"
+_SPARK = "org.apache.spark.sql.parquet.row.metadata"
 _MOST = 2**63 - 1  # no number in a tally is longer
 
 
@@ -65,7 +66,17 @@ def read_footer(connection: duckdb.DuckDBPyConnection, file: Path) -> dict[str, 
 
 def version_in(footer: Mapping[str, str]) -> str | None:
     """The version of the counts, or none where there are no counts."""
-    return footer.get(_VERSION)
+    return footer.get(_VERSION) or _version_by_spark(footer.get(_SPARK, "null"))
+
+
+def _version_by_spark(columns: str) -> str | None:
+    """Spark keeps in the footer what it was told of a column, and nothing else."""
+    try:
+        said = json.loads(columns)
+        marks = [field["metadata"][_VERSION] for field in said["fields"] if _VERSION in field["metadata"]]
+    except (ValueError, TypeError, KeyError):
+        return None
+    return str(marks[0]) if marks else None
 
 
 def tally_in(footer: Mapping[str, str]) -> Tally | None:

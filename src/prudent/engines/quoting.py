@@ -14,6 +14,15 @@ def identifier(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
+def backquoted(name: str) -> str:
+    """The same in the words of Spark, where a dot outside of such quotes would look into a structure.
+
+    >>> print(backquoted("a.b`c"))
+    `a.b``c`
+    """
+    return "`" + name.replace("`", "``") + "`"
+
+
 def text(value: str | os.PathLike[str]) -> str:
     """A string or path as SQL text, for the few places that take no bound parameter."""
     return "'" + os.fspath(value).replace("'", "''") + "'"

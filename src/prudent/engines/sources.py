@@ -24,7 +24,7 @@ from prudent.engines.quoting import file_text, identifier
 from prudent.errors import LogError, PrudentError
 from prudent.log import Format, Log, Table, file_format, find_files, first_bytes
 
-_BOM = b"\xef\xbb\xbf"
+BOM = b"\xef\xbb\xbf"
 
 
 @dataclass(frozen=True)
@@ -60,6 +60,8 @@ def opened(connection: duckdb.DuckDBPyConnection, table: Table) -> Iterator[Sour
 
 def _open_memory(connection: duckdb.DuckDBPyConnection, table: Table) -> Source:
     given = table.source
+    if type(given).__module__.startswith("pyspark."):
+        raise LogError("The DataFrame lives in Spark, which has to count it: engine=prudent.Spark(...).")
     table.find(_column_names(given), table.name)
     if isinstance(given, duckdb.DuckDBPyRelation):
         given = _ArrowStream(given)  # a relation belongs to its own connection; Arrow crosses the border
@@ -85,12 +87,12 @@ def _column_names(given: Any) -> list[str]:
 def _check_objects(frame: Any, table: Table) -> None:
     """Only pandas has columns of any objects; DuckDB would make text of them all, and 7 would be '7'."""
     columns = dict(zip(map(str, frame.columns), range(frame.shape[1]), strict=True))
-    for meaning in [name for name in _NAMES if name in table.columns]:
+    for meaning in [name for name in NAMES if name in table.columns]:
         column = frame.iloc[:, columns[table.columns[meaning]]]
         if column.dtype != object:
             continue
         listed = (names for names in column if hasattr(names, "__iter__"))
-        kinds = set(map(type, chain.from_iterable(listed) if meaning in _LISTS else column))
+        kinds = set(map(type, chain.from_iterable(listed) if meaning in LISTS else column))
         if any(issubclass(kind, str) for kind in kinds) and any(issubclass(kind, Integral) for kind in kinds):
             raise LogError(
                 f"The column {table.columns[meaning]!r} for the {meaning} mixes text and integers. Convert all of "
@@ -143,40 +145,48 @@ def _parquet_columns(connection: duckdb.DuckDBPyConnection, file: Path) -> list[
 
 
 def _open_csv(connection: duckdb.DuckDBPyConnection, table: Table, files: Sequence[Path]) -> Source:
-    header = _csv_header(files[0])
-    if len(header) == 1 and (other := re.search(r"[;|\t,]", header[0])):
-        raise LogError(
-            f"The columns of {files[0]} seem to be separated by {other[0]!r}: write commas, or tabs into a .tsv file."
-        )
-    if isinstance(table, Log) and table.layout == "lists":
-        raise LogError(
-            f"{files[0]} is CSV, which holds no lists. One row per shown item: layout='rows' (--layout rows)."
-        )
-    for file in files[1:]:
-        if _csv_header(file) != header:
-            raise LogError(
-                f"{file} has the columns {', '.join(_csv_header(file))}, but {files[0]} has {', '.join(header)}."
-            )
-    table.find(header, str(files[0]))
+    header = csv_header({str(file): first_bytes(file, CSV_HEAD) for file in files}, table)
     # Every column is text under a name of ours: sniffed types lose 007, and sniffed dialects lose rows.
     columns = ", ".join(f"c{i}: 'VARCHAR'" for i in range(len(header)))
     read = (
         f"read_csv([{', '.join(map(file_text, files))}], auto_detect = false, header = true, columns = {{{columns}}}, "
-        f"delim = '{_delimiter(files[0])}', quote = '\"', escape = '\"', nullstr = '', strict_mode = true)"
+        f"delim = '{delimiter(str(files[0]))}', quote = '\"', escape = '\"', nullstr = '', strict_mode = true)"
     )
     selected = ", ".join(f"c{header.index(name)} as {meaning}" for meaning, name in table.columns.items())
     connection.execute(f"create temp view source as select {selected} from {read}")
     return Source("csv", dict.fromkeys(table.columns, "VARCHAR"), files)
 
 
-def _delimiter(file: Path) -> str:
-    return "\t" if ".tsv" in file.name.lower() else ","
+CSV_HEAD = 1 << 20
+"""First bytes of a CSV file in which its header ends."""
 
 
-def _csv_header(file: Path) -> list[str]:
-    line = b"".join(first_bytes(file, 1 << 20).removeprefix(_BOM).splitlines()[:1])
+def csv_header(heads: Mapping[str, bytes], table: Table) -> list[str]:
+    """The columns that all these files have, by their names and first bytes, if they hold what is needed."""
+    first = next(iter(heads))
+    header = _csv_columns(first, heads[first])
+    if len(header) == 1 and (other := re.search(r"[;|\t,]", header[0])):
+        raise LogError(
+            f"The columns of {first} seem to be separated by {other[0]!r}: write commas, or tabs into a .tsv file."
+        )
+    if isinstance(table, Log) and table.layout == "lists":
+        raise LogError(f"{first} is CSV, which holds no lists. One row per shown item: layout='rows' (--layout rows).")
+    for file, head in heads.items():
+        if (columns := _csv_columns(file, head)) != header:
+            raise LogError(f"{file} has the columns {', '.join(columns)}, but {first} has {', '.join(header)}.")
+    table.find(header, first)
+    return header
+
+
+def delimiter(file: str) -> str:
+    """What separates the columns of a CSV file, by its name."""
+    return "\t" if ".tsv" in Path(file).name.lower() else ","
+
+
+def _csv_columns(file: str, head: bytes) -> list[str]:
+    line = b"".join(head.removeprefix(BOM).splitlines()[:1])
     try:
-        return next(csv.reader([line.decode("utf-8")], delimiter=_delimiter(file)))
+        return next(csv.reader([line.decode("utf-8")], delimiter=delimiter(file)))
     except UnicodeDecodeError as error:
         raise LogError(f"{file} is not UTF-8: see byte {error.start} of its first line. Save it as UTF-8.") from error
 
@@ -191,7 +201,7 @@ def _open_jsonl(connection: duckdb.DuckDBPyConnection, table: Table, files: Sequ
         table.find([key for (key,) in keys], str(file))
     # Names stay as they are written until it is known whether they are text or integers; anything may be a click.
     columns = ", ".join(
-        f"{identifier(name)}: '{'JSON' if meaning in _NAMES else 'VARCHAR'}{'[]' if meaning in _LISTS else ''}'"
+        f"{identifier(name)}: '{'JSON' if meaning in NAMES else 'VARCHAR'}{'[]' if meaning in LISTS else ''}'"
         for meaning, name in table.columns.items()
     )
     written = ", ".join(f"{identifier(name)} as written_{meaning}" for meaning, name in table.columns.items())
@@ -201,16 +211,16 @@ def _open_jsonl(connection: duckdb.DuckDBPyConnection, table: Table, files: Sequ
     )
     types, named, odd = {}, [], []
     for meaning in table.columns:
-        kind = _json_names(connection, table, meaning) if meaning in _NAMES else "VARCHAR"
-        if meaning not in _NAMES:
+        kind = _json_names(connection, table, meaning) if meaning in NAMES else "VARCHAR"
+        if meaning not in NAMES:
             named.append(f"written_{meaning} as {meaning}")
-        elif meaning in _LISTS:
+        elif meaning in LISTS:
             named.append(f"list_transform(written_{meaning}, lambda name: {_JSON_NAME[kind]}) as {meaning}")
             odd.append(f"coalesce(list_count({meaning}) < list_count(written_{meaning}), false)")
         else:
             named.append(f"{_JSON_NAME[kind].replace('name', f'written_{meaning}')} as {meaning}")
             odd.append(f"({meaning} is null and written_{meaning} is not null)")
-        types[meaning] = kind + ("[]" if meaning in _LISTS else "")
+        types[meaning] = kind + ("[]" if meaning in LISTS else "")
     connection.execute(
         f"create or replace temp view source as select *, {' or '.join(odd)} as odd "
         f"from (select *, {', '.join(named)} from written)"
@@ -227,7 +237,7 @@ _JSON_NAME = {
 
 def _json_names(connection: duckdb.DuckDBPyConnection, table: Table, meaning: str) -> str:
     """Whether names are text or integers: what most of the first of them are."""
-    value = f"unnest(written_{meaning})" if meaning in _LISTS else f"written_{meaning}"
+    value = f"unnest(written_{meaning})" if meaning in LISTS else f"written_{meaning}"
     found = connection.execute(
         f"select json_type(name) as kind, count(*) from (select {value} as name from written limit 10000) "
         "where name is not null group by kind"
@@ -238,15 +248,15 @@ def _json_names(connection: duckdb.DuckDBPyConnection, table: Table, meaning: st
         return "VARCHAR"
     if whole:
         return "BIGINT"
-    raise _no_names(table, meaning, min(kinds))
+    raise no_names(table, meaning, min(kinds))
 
 
 def _without_bom(file: Path, copy: Path) -> Path:
     """A byte order mark is legal UTF-8, but DuckDB's JSON reader stumbles over it."""
-    if not first_bytes(file, len(_BOM)).startswith(_BOM):
+    if not first_bytes(file, len(BOM)).startswith(BOM):
         return file
     with gzip.open(file) if file.suffix.lower() == ".gz" else file.open("rb") as marked, copy.open("wb") as clean:
-        marked.read(len(_BOM))
+        marked.read(len(BOM))
         shutil.copyfileobj(marked, clean)
     return copy
 
@@ -271,20 +281,20 @@ def _select(
 def _plainer(meaning: str, kind: str) -> str:
     """Lists of one length are lists, and a column of nothing but nulls has the type that is wanted."""
     kind = re.sub(r"\[\d+\]$", "[]", kind)
-    if kind == '"NULL"' and meaning in _LISTS:
+    if kind == '"NULL"' and meaning in LISTS:
         return "VARCHAR[]"
     return kind.replace('"NULL"', "VARCHAR")
 
 
 INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT")
-_NAMES = ("context", "items", "item", "impression")
-_LISTS = ("items", "clicks")
+NAMES = ("context", "items", "item", "impression")
+LISTS = ("items", "clicks")
 
 
 def _family(meaning: str, kind: str) -> str:
     """What the type of a column has to share with that of other files: for names, what makes 7 another than '7'."""
     element = kind.removesuffix("[]")
-    if meaning not in _NAMES:
+    if meaning not in NAMES:
         return kind[len(element) :]
     # The largest unsigned integers have no room among the signed ones.
     return ("integer" if element in INTEGERS and element != "UBIGINT" else element) + kind[len(element) :]
@@ -298,10 +308,10 @@ def name_as(meaning: str, kind: str, table: Table) -> str:
         return f"{meaning}::bigint"
     if kind.startswith("ENUM") or kind == "UUID":
         return f"{meaning}::varchar"
-    raise _no_names(table, meaning, kind)
+    raise no_names(table, meaning, kind)
 
 
-def _no_names(table: Table, meaning: str, kind: str) -> LogError:
+def no_names(table: Table, meaning: str, kind: str) -> LogError:
     """What to raise over a column whose type can name nothing."""
     return LogError(
         f"The column {table.columns[meaning]!r} for the {meaning} holds {kind.lower()}; names are text or integers of "
@@ -348,7 +358,7 @@ def _json_fault(table: Table, files: Sequence[Path]) -> str | None:
     for file in files:
         with gzip.open(file) if file.suffix.lower() == ".gz" else file.open("rb") as lines:
             for number, line in enumerate(lines, start=1):
-                what = _json_line_fault(table, line.removeprefix(_BOM)) if line.strip() else None
+                what = _json_line_fault(table, line.removeprefix(BOM)) if line.strip() else None
                 if what is not None:
                     return f"{file}, line {number} {what}. Mend or remove it."
     return None
@@ -364,7 +374,7 @@ def _json_line_fault(table: Table, line: bytes) -> str | None:
         return f"is not JSON: {getattr(error, 'msg', error)}"
     if not isinstance(content, dict):
         return f"is not a JSON object: {line.decode().strip():.40}"
-    for meaning in _LISTS:
+    for meaning in LISTS:
         name = table.columns.get(meaning)
         if name is not None and not isinstance(content.get(name), list | None):
             return f"has no list in {name!r} for the {meaning}"

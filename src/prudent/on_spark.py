@@ -1,0 +1,450 @@
+"""Counts and policies as folders wherever Spark can write, for what outgrows one machine.
+
+What all contexts have in common is learned on the driver, from two samples that are bounded however large the counts
+are; then each task ranks its own contexts, batch by batch, with the very functions that rank on one machine.
+"""
+
+import json
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from os import PathLike, fspath
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from prudent import __version__
+from prudent.algorithm import Plan, check_clicks, check_kept, enough, learn, means, terms, warn_too_long, whole_number
+from prudent.bounds import Bound, bounds
+from prudent.cells import Cells
+from prudent.click_models import ClickModel, click_models
+from prudent.counts import COLUMNS, MAX_BAD, QUERY, check_max_bad, check_tally, count_manifest
+from prudent.days import UNIT, Days, choose, day_folder
+from prudent.engines.spark import Spark
+from prudent.errors import CountsError, LogError, UsageError
+from prudent.files import manifest_text
+from prudent.log import Log
+from prudent.numbered import Part
+from prudent.policy import COLUMNS as POLICY
+
+# pyspark is optional: what needs it is imported where it is used.
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+_KEYS = ", ".join(COLUMNS[:-1])
+_ROWS = 1_000_000  # of counts that a task holds at a time; a context with more is held whole
+_VALUES = ("lists", "value", "lower", "usual_value", "usual_lower", "differ")  # of a context, on each of its rows
+_OF = "of_"  # what their columns begin with
+
+
+def count_on_spark(
+    log: Log,
+    to: str | PathLike[str],
+    engine: Spark | None = None,
+    max_bad: float = MAX_BAD,
+    day: date | str | None = None,
+) -> Mapping[str, Any]:
+    """Count a log into a folder of Parquet files, wherever Spark can write: as `prudent.count` would, row for row.
+
+    With a ``day``, such as ``"2026-11-15"``, `to` is the folder of all days, in which this day gets a folder; counted
+    again, it is replaced. What comes back is what lies beside the folder as its manifest. Where the counts fit on one
+    machine, ``prudent.count(log, engine=prudent.Spark(session))`` brings them there.
+    """
+    check_max_bad(max_bad)
+    engine = engine or Spark()
+    target = fspath(to).rstrip("/")
+    if day is not None:
+        target = f"{target}/{day_folder(day)}"
+    tally = engine.write_counts(log, QUERY, target, lambda tally: check_tally(tally, log, max_bad))
+    manifest = count_manifest(log.names, replace(tally, left_out=log.left_out))
+    engine.write_text(f"{target}.manifest.json", manifest_text(manifest))
+    return manifest
+
+
+def rank_on_spark(
+    counts: str | PathLike[str] | Sequence[str | PathLike[str]],
+    to: str | PathLike[str],
+    engine: Spark | None = None,
+    model: str | ClickModel = "auto",
+    bound: str | Bound = "exposure(delta=0.5)",
+    length: int | None = None,
+    candidates: "str | PathLike[str] | DataFrame | None" = None,
+    min_lists: int = 1,
+    since: date | str | None = None,
+    until: date | str | None = None,
+    half_life: float | str | None = None,
+) -> Mapping[str, Any]:
+    """Find, for every context, the list with the highest lower bound on its value, and write the lists to a folder.
+
+    The lists and their numbers are those of `prudent.rank`, to the last bit. Where Python workers run, prudent has to
+    be installed. What comes back is what lies beside the folder as its manifest.
+
+    counts
+        Files or folders of counts, with days or without, wherever Spark can read.
+    to
+        A folder for Parquet files, wherever Spark can write, sorted from file to file; `prudent.Policy.read` reads it.
+    model, bound, length, min_lists
+        As in `prudent.rank`.
+    candidates
+        Parquet files with the columns ``context`` and ``item``, or a DataFrame with them: as in `prudent.rank`.
+    since, until, half_life
+        As in `prudent.Counts.read`.
+    """
+    from prudent.engines import hadoop
+
+    model = click_models.parse(model) if isinstance(model, str) else model
+    bound = bounds.parse(bound) if isinstance(bound, str) else bound
+    length = None if length is None else whole_number("length", length, 1)
+    min_lists = whole_number("min_lists", min_lists, 0)
+    session = (engine or Spark()).fresh_session({"spark.sql.execution.arrow.maxRecordsPerBatch": "100000"})
+    found = _find(session, counts, since, until, half_life)
+    rows = _rows(session, found, candidates)
+    try:
+        contexts = _per_context(rows).persist()
+        totals = _totals(contexts, found.unit, min_lists)
+        check_clicks(totals["clicks"], totals["all_lists"])
+        check_kept(totals["contexts"], min_lists)
+        asked = length or totals["positions"]
+        heavy, fair = _samples(rows, contexts, totals, found.unit)
+        plan, prior = learn(
+            model,
+            bound,
+            heavy,
+            fair,
+            positions=totals["positions"],
+            pairs=totals["pairs"],
+            length=min(asked, max(totals["most_offered"], totals["positions"])),
+            min_lists=min_lists,
+        )
+        if min(plan.length, totals["most_kept"]) > totals["positions"]:
+            warn_too_long(totals["positions"])
+        ranked = _rank(rows, plan, found.unit)
+        with hadoop.replacing(session, fspath(to)) as folder:
+            of_lists = _write(session, ranked, folder)
+        provenance = {
+            "prudent": __version__,
+            "model": str(plan.fitted.model),
+            "bound": str(bound),
+            "asked_model": str(model),
+            "length": asked,
+            "min_lists": min_lists,
+            "candidates": None if candidates is None else _name(candidates),
+            "counts": {
+                "inputs": found.names,
+                "lists": totals["all_lists"],
+                **_rejected(session, found.names),
+                **({"days": found.days.as_json()} if found.days else {}),
+            },
+            "fitted": {**plan.fitted.parameters, **({"prior": dict(prior)} if prior else {})},
+            "summary": {
+                "contexts": totals["contexts"],
+                "too_few_lists": totals["too_few_lists"],
+                "without_candidates": totals["without_candidates"],
+                "differ": int(of_lists["differ"]),
+                "unit": plan.fitted.model.unit,
+                **means(of_lists),
+            },
+        }
+        hadoop.write_text(session, f"{fspath(to).rstrip('/')}.manifest.json", manifest_text(provenance))
+        return provenance
+    finally:
+        contexts.unpersist()
+        rows.unpersist()
+
+
+# --- the counts -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Found:
+    """Files of counts, each with its weight."""
+
+    weights: Mapping[str, int]  # by file
+    unit: int
+    days: Days | None
+
+    @property
+    def names(self) -> list[str]:
+        return list(self.weights)
+
+
+def _find(session: "SparkSession", given: Any, since: Any, until: Any, half_life: Any) -> _Found:
+    from prudent.engines import hadoop
+
+    paths = [given] if isinstance(given, str | PathLike) else list(given)
+    names = [file for path in paths for file in hadoop.find(session, fspath(path))]
+    known = {Path(name): name for name in names}  # days look at folders alone, for which any path will do
+    chosen = choose(list(known), since, until, half_life)
+    weights = chosen.weights or (1,) * len(chosen.files)
+    files = dict(zip((known[file] for file in chosen.files), weights, strict=True))
+    return _Found(files, UNIT if chosen.weights else 1, chosen.days)
+
+
+def _rows(session: "SparkSession", found: _Found, candidates: Any) -> "DataFrame":
+    """The summed histogram, with a row at position 0 for every candidate; a context's rows are in one task, sorted."""
+    from functools import reduce
+
+    from pyspark import StorageLevel
+
+    from prudent.engines import hadoop
+
+    groups: dict[int, list[str]] = {}
+    for name, weight in found.weights.items():
+        groups.setdefault(weight, []).append(hadoop.escaped(name))
+    tables = []
+    for weight, names in groups.items():
+        table = session.read.parquet(*names)
+        _check_columns(table, COLUMNS, names[0], "counts")
+        tables.append(table.selectExpr(*COLUMNS[:-1], f"n * {weight}L as n", f"{candidates is None} as offered"))
+    rows = reduce(lambda one, other: one.unionAll(other), tables)
+    if candidates is not None:
+        offer = session.read.parquet(fspath(candidates)) if isinstance(candidates, str | PathLike) else candidates
+        _check_columns(offer, ("context", "item"), _name(candidates), "candidates")
+        for column in ("context", "item"):
+            theirs, ours = (dict(of.dtypes)[column] for of in (offer, rows))
+            if (theirs == "string") != (ours == "string"):
+                raise LogError(f"The candidates' {column} is {theirs}, but the log's is {ours}.")
+        if offer.filter("context is null or item is null").limit(1).count():
+            raise LogError(f"{_name(candidates)} has rows without a context or an item.")
+        nothing = "0 as position", "0 as prev", "false as click", "false as more", "0L as n", "true as offered"
+        rows = rows.unionAll(offer.selectExpr("context", "item", *nothing))
+    # Ranges rather than hashes: what each task writes then follows what the one before it wrote.
+    together = rows.repartitionByRange("context")
+    summed = together.groupBy(*COLUMNS[:-1]).agg({"n": "sum", "offered": "max"})
+    summed = summed.selectExpr(*COLUMNS[:-1], "`sum(n)` as n", "`max(offered)` as offered")
+    return summed.sortWithinPartitions(*COLUMNS[:-1]).persist(StorageLevel.DISK_ONLY)
+
+
+def _check_columns(table: "DataFrame", columns: Sequence[str], name: str, what: str) -> None:
+    types = dict(table.dtypes)
+    missing = [column for column in columns if column not in types]
+    if missing:
+        raise CountsError(f"{name} does not hold {what}: it has no column {missing[0]}.")
+    for column in ("context", "item"):
+        if types[column] not in ("string", "bigint", "int", "smallint", "tinyint"):
+            raise CountsError(
+                f"The column {column} of {name} is {types[column]}. Names are text or integers of up to 64 bits; "
+                "unsigned ones of 64 bits have no place in Spark: rank them on one machine."
+            )
+
+
+def _name(candidates: Any) -> str:
+    return fspath(candidates) if isinstance(candidates, str | PathLike) else f"the {type(candidates).__name__}"
+
+
+def _rejected(session: "SparkSession", files: Sequence[str]) -> dict[str, dict[str, int]]:
+    """What was not counted, by the manifests beside the files or beside their folders."""
+    from prudent.engines import hadoop
+
+    total: dict[str, dict[str, int]] = {"rejected": {}, "left_out": {}}
+    beside = {f"{name}.manifest.json" for file in files for name in (file, file.rpartition("/")[0])}
+    for path in sorted(beside):
+        if hadoop.exists(session, path):
+            said = json.loads(hadoop.read_text(session, path))
+            for kind, sums_by_reason in total.items():
+                for why, n in said.get(kind, {}).items():
+                    sums_by_reason[why] = sums_by_reason.get(why, 0) + n
+    return total
+
+
+# --- what is learned on the driver ------------------------------------------------------------------------------------
+
+
+def _per_context(rows: "DataFrame") -> "DataFrame":
+    """One row per context; rows of a context are in one task already, so nothing is sent around."""
+    from pyspark.sql.functions import expr
+
+    def agg(*columns: str) -> list[Any]:
+        return [expr(column) for column in columns]
+
+    pairs = rows.groupBy("context", "item").agg(
+        *agg(
+            "count_if(position > 0) as cells",
+            "sum(if(position = 1, n, 0)) as lists",
+            "sum(if(click, n, 0)) as clicks",
+            "max(position) as longest",
+            "max(offered) as offered",
+        )
+    )
+    return pairs.groupBy("context").agg(
+        *agg(
+            "count(*) as pairs",
+            "sum(cells) as cells",
+            "sum(lists) as lists",
+            "sum(clicks) as clicks",
+            "max(longest) as longest",
+            "count_if(offered) as offered",
+        )
+    )
+
+
+def _totals(contexts: "DataFrame", unit: int, min_lists: int) -> dict[str, int]:
+    kept = f"(offered > 0 and lists >= {min_lists * unit}L)"
+    (row,) = contexts.selectExpr(
+        "sum(pairs) as pairs",
+        "sum(cells) as cells",
+        "sum(clicks) as clicks",
+        f"cast(round(sum(lists) / {unit}) as bigint) as all_lists",
+        "max(longest) as positions",
+        "max(offered) as most_offered",
+        f"max(if({kept}, offered, 0)) as most_kept",
+        f"count_if({kept}) as contexts",
+        f"count_if(offered > 0 and not {kept}) as too_few_lists",
+        "count_if(offered = 0 and lists > 0) as without_candidates",
+    ).collect()
+    return {name: int(value or 0) for name, value in row.asDict().items()}
+
+
+def _samples(rows: "DataFrame", contexts: "DataFrame", totals: Mapping[str, int], unit: int) -> tuple[Part, Part]:
+    """See `prudent.algorithm`: the contexts with most lists, and contexts in a random order, as many as are enough."""
+    from pyspark.sql.functions import broadcast, lit, struct
+
+    from prudent import algorithm
+
+    found = []
+    anyhow = {"random": "md5(cast(context as string))", "name": "context"}
+    for order in ({"heavy": "-lists", **anyhow}, anyhow):
+        keyed = contexts.selectExpr("context", "pairs", "cells", *(f"{key} as {name}" for name, key in order.items()))
+        # Each context has a pair at least, so that so many are enough.
+        table = keyed.orderBy(*order).limit(algorithm.MOST).toArrow()
+        last = enough(*(table[name].to_numpy().astype(np.int64) for name in ("pairs", "cells"))) - 1
+        upto = struct(*(lit(table[name][last].as_py()).cast(keyed.schema[name].dataType) for name in order))
+        chosen = keyed.where(struct(*order) <= upto).select("context")
+        part = rows.join(broadcast(chosen), "context", "left_semi").orderBy(*COLUMNS[:-1]).toArrow()
+        found.append(_part(part, unit)[0])
+        if found[0].cells.pairs == totals["pairs"]:  # they are all
+            return found[0], found[0]
+    return found[0], found[1]
+
+
+# --- what is done where the contexts are ------------------------------------------------------------------------------
+
+
+def _rank(rows: "DataFrame", plan: Plan, unit: int) -> "DataFrame":
+    types = dict(rows.dtypes)
+    schema = (
+        f"context {types['context']}, rank int, item {types['item']}, lower double, mean double, positive double, "
+        f"negative double, impressions bigint, {_OF}lists double, {_OF}value double, {_OF}lower double, "
+        f"{_OF}usual_value double, {_OF}usual_lower double, {_OF}differ boolean"
+    )
+    with warnings.catch_warnings():
+        # PySpark looks at pandas wherever Python runs, though nothing here ever gets into its hands.
+        warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
+        return rows.mapInArrow(_ranking(plan, unit), schema)
+
+
+def _ranking(plan: Plan, unit: int) -> Callable[[Iterator[Any]], Iterator[Any]]:
+    def rank_contexts(batches: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
+        for table in _whole_contexts(batches, _ROWS):
+            yield from _lists(table, plan, unit)
+
+    return rank_contexts
+
+
+def _whole_contexts(batches: "Iterator[pa.RecordBatch]", rows: int) -> "Iterator[pa.Table]":
+    """The rows of a task, some contexts at a time."""
+    import pyarrow as pa
+
+    held: list[Any] = []
+    for batch in batches:
+        held.append(batch)
+        if sum(one.num_rows for one in held) < rows:
+            continue
+        table = pa.Table.from_batches(held).combine_chunks()
+        new = _changes(table["context"].chunk(0))
+        cut = int(np.flatnonzero(new)[-1])  # the last context may go on
+        if cut:
+            yield table.slice(0, cut)
+        held = table.slice(cut).to_batches()
+    if held:
+        yield pa.Table.from_batches(held)
+
+
+def _changes(column: "pa.Array") -> Any:
+    """Whether each value differs from the one before it; the first does."""
+    import pyarrow.compute as pc
+
+    if len(column) < 2:
+        return np.ones(len(column), bool)
+    differs = pc.not_equal(column.slice(1), column.slice(0, len(column) - 1))
+    return np.concatenate([[True], differs.to_numpy(zero_copy_only=False)])
+
+
+def _part(table: "pa.Table", unit: int) -> "tuple[Part, pa.Array, pa.Array]":
+    """Sorted rows as arrays; the names of contexts and of pairs, by number."""
+    columns = {name: table[name].combine_chunks() for name in table.column_names}
+    columns = {name: of.chunk(0) if hasattr(of, "chunk") else of for name, of in columns.items()}
+    new_context = _changes(columns["context"])
+    new_pair = new_context | _changes(columns["item"])
+    pair = np.cumsum(new_pair) - 1
+
+    def array(name: str, kind: Any) -> Any:
+        return columns[name].to_numpy(zero_copy_only=False).astype(kind)
+
+    shown = array("position", np.int64) > 0
+    offered = np.bincount(pair, array("offered", np.int64)) > 0
+    cells = Cells(
+        context=(np.cumsum(new_context) - 1)[new_pair],
+        pair=pair[shown],
+        position=array("position", np.int64)[shown],
+        prev=array("prev", np.int64)[shown],
+        click=array("click", bool)[shown],
+        more=array("more", bool)[shown],
+        n=array("n", np.float64)[shown] / unit,
+    )
+    contexts, items = (
+        columns[name].take(_indices(where)) for name, where in (("context", new_context), ("item", new_pair))
+    )
+    return Part(0, 0, cells, offered), contexts, items
+
+
+def _indices(where: Any) -> "pa.Array":
+    import pyarrow as pa
+
+    return pa.array(np.flatnonzero(where))
+
+
+def _lists(table: "pa.Table", plan: Plan, unit: int) -> "Iterator[pa.RecordBatch]":
+    import pyarrow as pa
+
+    part, contexts, items = _part(table, unit)
+    ranked = plan.rank(part)
+    new = ranked.lists
+    columns = {
+        "context": contexts.take(pa.array(new.context)),
+        "rank": pa.array(new.rank.astype(np.int32)),
+        "item": items.take(pa.array(new.row)),
+        **{name: pa.array(of[new.row]) for name, of in ranked.columns.items()},
+        **{f"{_OF}{name}": pa.array(ranked.per_context[name][new.context]) for name in _VALUES},
+    }
+    yield pa.RecordBatch.from_pydict(columns)
+
+
+def _write(session: "SparkSession", ranked: "DataFrame", folder: str) -> dict[str, Any]:
+    """Write the lists, and sum up what they are worth on the way."""
+    from pyspark.sql import Observation
+    from pyspark.sql.functions import expr
+
+    from prudent.engines import hadoop
+
+    seen = Observation()
+    each = [expr("count_if(rank = 1)").alias("contexts")]
+    each += [expr(f"sum(if(rank = 1, {term}, 0))").alias(name) for name, term in terms(_OF).items()]
+    observed = ranked.observe(seen, *each)
+    try:
+        observed.select(*POLICY).write.option("compression", "zstd").mode("overwrite").parquet(folder)
+    except hadoop.JAVA_ERRORS as error:
+        if "No module named 'prudent" in str(error):
+            raise UsageError(
+                "The Python workers of Spark have no prudent. Install it where they run, or set PYSPARK_PYTHON to a "
+                "Python that has it before Spark starts."
+            ) from None
+        raise
+    written = session.read.parquet(hadoop.escaped(folder)).where("rank = 1").count()
+    found = dict(seen.get)
+    if found["contexts"] != written:  # a task that was repeated is seen twice, and written once
+        found = ranked.agg(*each).collect()[0].asDict()
+    return found

@@ -1,0 +1,48 @@
+"""One Spark for all tests of it, on two cores, started only where one of them runs."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+import prudent
+
+# For the tests: the quicker compiler is enough for tiny logs, and one task for what is shuffled.
+CONF = {
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.default.parallelism": "2",
+    "spark.sql.shuffle.partitions": "2",
+}
+# What Spark prepares for large data takes longer than tiny logs take without it.
+QUICK = {
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.shuffle.partitions": "1",
+}
+
+
+@pytest.fixture(scope="session")
+def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder that Spark knows as ``viewfs://elsewhere/``, which is not a path on this machine."""
+    return tmp_path_factory.mktemp("elsewhere")
+
+
+@pytest.fixture(scope="session")
+def session(elsewhere: Path) -> Iterator[SparkSession]:
+    known = "spark.hadoop.fs.viewfs.mounttable.elsewhere"
+    mount = {f"{known}.link./logs": f"file:{elsewhere}", f"{known}.homedir": "/logs"}
+    session = prudent.Spark.start("local[2]", CONF | mount).session
+    assert session is not None
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="session")
+def quick(session: SparkSession) -> SparkSession:
+    """For DataFrames of a few rows."""
+    quick = session.newSession()
+    for key, value in QUICK.items():
+        quick.conf.set(key, value)
+    return quick

@@ -1,0 +1,279 @@
+"""Ranking on Spark: the lists, the numbers and the summary of `prudent.rank`, to the last bit."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+import prudent
+from prudent import algorithm, on_spark
+from prudent.errors import CountsError, LogError, PrudentWarning, UsageError
+from prudent.simulate import make_world, write_log
+
+from ..command import run
+
+pytestmark = pytest.mark.xdist_group("spark")
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Text names, some of them not ASCII, of contexts of different sizes."""
+    folder = tmp_path_factory.mktemp("log")
+    world = make_world("pbm", contexts=80, items=(3, 30), length=5, zipf=1.0, exploration=2, seed=3)
+    table = pq.read_table(write_log(world, 6_000, folder / "numbers.parquet", seed=3))
+    context = [f"запрос {c}" if c % 2 else f"query {c}" for c in table["context"].to_pylist()]
+    items = [[f"{i}-é" for i in row] for row in table["items"].to_pylist()]
+    named = pa.table({"context": context, "items": items, "clicks": table["clicks"]})
+    pq.write_table(named, folder / "log.parquet")
+    return folder / "log.parquet"
+
+
+@pytest.fixture(scope="module")
+def counts(log: Path) -> prudent.Counts:
+    return prudent.count(prudent.Log(log), to=log.with_name("counts.parquet"))
+
+
+def same(folder: Path, found: Any, policy: prudent.Policy) -> None:
+    """The same bytes, once the part files are one, and the same account of them."""
+    policy.write(folder / "one.parquet")
+    prudent.Policy.read(folder / "policy").write(folder / "other.parquet")
+    assert (folder / "one.parquet").read_bytes() == (folder / "other.parquet").read_bytes()
+    for key in ("model", "bound", "asked_model", "length", "min_lists", "fitted", "summary"):
+        assert found[key] == policy.provenance[key]
+    assert found["counts"]["lists"] == policy.provenance["counts"]["lists"]
+
+
+@pytest.mark.parametrize(
+    ("model", "bound"),
+    [("auto", "exposure"), ("dcm", "eb"), ("dcm(tail=truncate)", "eb(pool=context)"), ("cm", "hierarchical")],
+)
+def test_the_policy_of_one_machine(
+    model: str, bound: str, counts: prudent.Counts, quick: SparkSession, tmp_path: Path
+) -> None:
+    found = prudent.rank_on_spark(counts.files, tmp_path / "policy", prudent.Spark(quick), model, bound)
+    same(tmp_path, found, prudent.rank(counts, model, bound))
+
+
+def test_with_integers_for_names_and_samples_of_contexts(
+    log: Path, quick: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where there are more pairs than it takes, both learn from the same contexts."""
+    monkeypatch.setattr(algorithm, "MOST", 400)
+    counts = prudent.count(prudent.Log(log.with_name("numbers.parquet")), to=tmp_path / "counts.parquet")
+    found = prudent.rank_on_spark(tmp_path / "counts.parquet", tmp_path / "policy", prudent.Spark(quick), length=3)
+    same(tmp_path, found, prudent.rank(counts, length=3))
+    assert found["fitted"]["prior"]["pairs"] <= 400 < prudent.rank(counts).lists().shape[0] * 10
+
+
+def test_with_candidates(counts: prudent.Counts, quick: SparkSession, tmp_path: Path) -> None:
+    named = counts.pairs.fetchall()
+    offered = [*named[::2], ("query 2", "new"), ("nobody asked", "new"), ("nobody asked", "newer")]
+    pq.write_table(
+        pa.table({"context": [c for c, _ in offered], "item": [i for _, i in offered]}), tmp_path / "offer.parquet"
+    )
+    settings: dict[str, Any] = {"candidates": tmp_path / "offer.parquet", "min_lists": 0}
+    found = prudent.rank_on_spark(counts.files, tmp_path / "policy", prudent.Spark(quick), **settings)
+    same(tmp_path, found, prudent.rank(counts, **settings))
+    frame = quick.read.parquet(str(tmp_path / "offer.parquet"))
+    again = prudent.rank_on_spark(
+        counts.files, tmp_path / "policy", prudent.Spark(quick), candidates=frame, min_lists=0
+    )
+    assert again["summary"] == found["summary"]
+
+
+def test_days_of_which_the_older_weigh_less(log: Path, quick: SparkSession, tmp_path: Path) -> None:
+    table = pq.read_table(log)
+    for day, part in (("2026-11-01", table[:2000]), ("2026-11-05", table[2000:4500]), ("2026-11-09", table[4500:])):
+        prudent.count(prudent.Log(part), to=tmp_path / "counts", day=day)
+    half_life: dict[str, Any] = {"half_life": "4d", "since": "2026-11-02"}
+    found = prudent.rank_on_spark(tmp_path / "counts", tmp_path / "policy", prudent.Spark(quick), "cm", **half_life)
+    policy = prudent.rank(prudent.Counts.read(tmp_path / "counts", **half_life), "cm")
+    policy.write(tmp_path / "one.parquet")
+    prudent.Policy.read(tmp_path / "policy").write(tmp_path / "other.parquet")
+    assert (tmp_path / "one.parquet").read_bytes() == (tmp_path / "other.parquet").read_bytes()
+    assert found["counts"]["days"] == policy.provenance["counts"]["days"]
+    assert found["summary"] == policy.provenance["summary"]
+
+
+def test_counts_that_spark_made(log: Path, counts: prudent.Counts, quick: SparkSession, tmp_path: Path) -> None:
+    engine = prudent.Spark(quick)
+    said = prudent.count_on_spark(prudent.Log(str(log)), f"file:{tmp_path}/counts", engine)
+    assert json.loads((tmp_path / "counts.manifest.json").read_text()) == said
+    found = prudent.rank_on_spark(f"file:{tmp_path}/counts", f"file:{tmp_path}/policy", engine)
+    same(tmp_path, found, prudent.rank(counts))
+    here = prudent.Counts.read(tmp_path / "counts")
+    assert here == counts
+    assert here.tally == counts.tally
+
+
+def test_days_that_spark_counted(log: Path, quick: SparkSession, tmp_path: Path) -> None:
+    """With what was rejected, once however many part files there are; the same day twice is one day."""
+    engine, table = prudent.Spark(quick), pq.read_table(log)
+    broken = pa.table({"context": ["a"], "items": [["x", "x"]], "clicks": [[0, 1]]})
+    for day, part in (
+        ("2026-11-01", table[:2000]),
+        ("2026-11-02", pa.concat_tables([table[2000:], broken.cast(table.schema)])),
+    ):
+        pq.write_table(part, tmp_path / "day.parquet")
+        for _ in range(2):
+            prudent.count_on_spark(prudent.Log(tmp_path / "day.parquet"), tmp_path / "counts", engine, day=day)
+            prudent.count(prudent.Log(tmp_path / "day.parquet"), to=tmp_path / "ours", day=day)
+    one, other = (prudent.Counts.read(tmp_path / name, half_life="1d") for name in ("counts", "ours"))
+    assert one == other
+    assert one.tally == other.tally
+    assert one.tally.rejected == {"an item twice in one list": 1}
+    with pytest.raises(UsageError, match=r"prudent\.count_on_spark"):
+        prudent.count(prudent.Log(tmp_path / "day.parquet"), to="hdfs://somewhere/counts")
+
+
+def test_files_follow_each_other_and_duckdb_reads_them(
+    counts: prudent.Counts, quick: SparkSession, tmp_path: Path
+) -> None:
+    found = prudent.rank_on_spark(counts.files, tmp_path / "policy", prudent.Spark(quick))
+    assert json.loads((tmp_path / "policy.manifest.json").read_text()) == json.loads(json.dumps(found))
+    files = sorted((tmp_path / "policy").glob("*.parquet"))
+    rows = [row for file in files for row in duckdb.execute(f"select context, rank from '{file}'").fetchall()]
+    assert rows == sorted(rows)
+    assert duckdb.execute(f"select count(*) from '{tmp_path}/policy/*.parquet'").fetchall() == [(len(rows),)]
+
+
+def test_ranking_again_replaces(counts: prudent.Counts, quick: SparkSession, tmp_path: Path) -> None:
+    engine = prudent.Spark(quick)
+    prudent.rank_on_spark(counts.files, tmp_path / "policy", engine, length=1)
+    prudent.rank_on_spark(counts.files, tmp_path / "policy", engine, length=2)
+    assert prudent.Policy.read(tmp_path / "policy").lists().aggregate("max(rank)").fetchall() == [(2,)]
+
+
+def test_contexts_come_whole_however_batches_cut_them() -> None:
+    rows = pa.table({"context": [1, 1, 1, 2, 3, 3, 3, 3, 4, 5, 5]})
+    for size in range(1, 12):
+        for most in range(1, 12):
+            tables = list(on_spark._whole_contexts(iter(rows.to_batches(max_chunksize=size)), most))
+            assert pa.concat_tables(tables).equals(rows)
+            seen = [set(table["context"].to_pylist()) for table in tables]
+            assert sum(map(len, seen)) == 5, "no context in two of them"
+
+
+def test_no_rows_are_no_contexts() -> None:
+    assert list(on_spark._whole_contexts(iter([]), 10)) == []
+    assert on_spark._changes(pa.array([], pa.string())).tolist() == []
+    assert on_spark._changes(pa.array(["a"])).tolist() == [True]
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "said"),
+    [
+        (lambda folder: folder / "nothing", LogError, "no file"),
+        (lambda folder: _write(folder / "x.parquet", {"context": ["a"]}), CountsError, "no column item"),
+        (
+            lambda folder: _write(
+                folder / "y.parquet",
+                {
+                    "context": pa.array([1], pa.uint64()),
+                    "item": ["a"],
+                    "position": [1],
+                    "prev": [0],
+                    "click": [True],
+                    "more": [False],
+                    "n": [1],
+                },
+            ),
+            CountsError,
+            "unsigned",
+        ),
+    ],
+)
+def test_what_is_no_counts(
+    make: Callable[[Path], Path], error: type[Exception], said: str, quick: SparkSession, tmp_path: Path
+) -> None:
+    with pytest.raises(error, match=said):
+        prudent.rank_on_spark(make(tmp_path), tmp_path / "policy", prudent.Spark(quick))
+    assert not (tmp_path / "policy").exists()
+
+
+def _write(file: Path, columns: dict[str, Any]) -> Path:
+    pq.write_table(pa.table(columns), file)
+    return file
+
+
+def test_nothing_to_learn_and_nothing_to_rank(quick: SparkSession, tmp_path: Path) -> None:
+    lists = pa.table({"context": ["a"] * 3, "items": [["x", "y"]] * 3, "clicks": [[0, 0]] * 3})
+    prudent.count(prudent.Log(lists), to=tmp_path / "none.parquet")
+    with pytest.raises(LogError, match="Not one of the 3 lists has a click"):
+        prudent.rank_on_spark(tmp_path / "none.parquet", tmp_path / "policy", prudent.Spark(quick))
+    lists = lists.set_column(2, "clicks", pa.array([[1, 0]] * 3))
+    prudent.count(prudent.Log(lists), to=tmp_path / "some.parquet")
+    with pytest.raises(LogError, match="No context has a candidate and 4 logged lists"):
+        prudent.rank_on_spark(tmp_path / "some.parquet", tmp_path / "policy", prudent.Spark(quick), min_lists=4)
+    with pytest.raises(UsageError, match="No bound is called"):
+        prudent.rank_on_spark(tmp_path / "some.parquet", tmp_path / "policy", prudent.Spark(quick), bound="ebb")
+
+
+def test_warns_of_lists_that_are_longer_than_any_logged(quick: SparkSession, tmp_path: Path) -> None:
+    lists = pa.table({"context": ["a"] * 4, "items": [["x"], ["y"]] * 2, "clicks": [[1], [0]] * 2})
+    counts = prudent.count(prudent.Log(lists), to=tmp_path / "counts.parquet")
+    with pytest.warns(PrudentWarning, match="Some lists are longer"):
+        found = prudent.rank_on_spark(counts.files, tmp_path / "policy", prudent.Spark(quick), "cm", length=2)
+    with pytest.warns(PrudentWarning, match="Some lists are longer"):
+        same(tmp_path, found, prudent.rank(counts, "cm", length=2))
+
+
+def test_a_skewed_context_is_ranked_like_any_other(quick: SparkSession, tmp_path: Path) -> None:
+    """A third of all lists in one context: the counts have no more rows of it than of any other with as many items."""
+    rng = np.random.default_rng(0)
+    context = np.where(rng.random(9_000) < 1 / 3, "head", np.char.add("tail ", rng.integers(0, 300, 9_000).astype(str)))
+    items = [[f"i{k}" for k in rng.permutation(12)[:5]] for _ in range(9_000)]
+    clicks = (rng.random((9_000, 5)) < 0.2).astype(int).tolist()
+    log = pa.table({"context": context.astype(object), "items": items, "clicks": clicks})
+    counts = prudent.count(prudent.Log(log), to=tmp_path / "counts.parquet")
+    found = prudent.rank_on_spark(counts.files, tmp_path / "policy", prudent.Spark(quick), "cm")
+    same(tmp_path, found, prudent.rank(counts, "cm"))
+
+
+# --- the command line -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("session")  # in this process there is one Spark, which the commands find
+def test_count_and_rank_on_the_command_line(log: Path, counts: prudent.Counts, tmp_path: Path) -> None:
+    spark = ("--engine", "spark", "--master", "local[2]", "--conf", "spark.sql.shuffle.partitions=2")
+    ran = run("count", log, "-o", tmp_path / "counts.parquet", *spark)
+    assert (ran.code, "Counted 6,000 lists" in ran.said) == (0, True), ran.said
+    assert prudent.Counts.read(tmp_path / "counts.parquet") == counts
+    ran = run("count", log, "-o", f"file:{tmp_path}/days", "--day", "2026-11-15", *spark, "--json")
+    assert ran.code == 0, ran.said
+    assert json.loads(ran.out)["lists"] == 6_000
+    assert prudent.Counts.read(tmp_path / "days") == counts
+    ran = run("rank", f"file:{tmp_path}/days", "-o", tmp_path / "policy", "--half-life", "7d", *spark)
+    assert (ran.code, "80 lists by" in ran.said) == (0, True), ran.said
+    assert len(prudent.Policy.read(tmp_path / "policy")) == 80
+    ran = run("rank", tmp_path / "counts.parquet", "-o", tmp_path / "policy", "--json", *spark)
+    assert json.loads(ran.out)["summary"]["contexts"] == 80
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (
+            ["rank", "x.parquet", "-o", "p", "--engine", "spark", "--conf", "a"],
+            "write a setting as key=value",
+        ),
+        (
+            ["rank", "x.parquet", "-o", "p", "--engine", "spark", "--method", "ips"],
+            "--method works on this machine",
+        ),
+        (["rank", "x.parquet", "-o", "p", "--engine", "spark", "--scores", "s"], "--scores works on this machine only"),
+        (["rank", "x.parquet", "-o", "hdfs://h/p"], "Spark writes there: --engine spark"),
+        (["count", "x.parquet", "-o", "p", "--master", "yarn"], "--master and --conf are for Spark"),
+    ],
+)
+def test_wrong_usage(args: list[str], said: str) -> None:
+    ran = run(*args)
+    assert ran.code == 2
+    assert said in ran.said

@@ -1,0 +1,275 @@
+"""Spark counts what DuckDB counts: the same rows, the same rejections, the same policy to the last byte."""
+
+import random
+from collections.abc import Callable
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from hypothesis.strategies import DrawFn
+from pyspark.sql import SparkSession
+
+import prudent
+from prudent.counts import QUERY
+from prudent.errors import PrudentError
+from prudent.log import Layout
+from prudent.whole_lists import QUERY as LISTS_QUERY
+
+from ..reference import Shown
+from ..strategies import integer_names, logs, plain_names, rows, table, text_names
+from ..test_counts import SMALL
+
+pytestmark = [
+    pytest.mark.xdist_group("spark"),  # one Java is enough
+    pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
+]
+often = settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+any_log = st.sampled_from([plain_names, text_names, integer_names]).flatmap(logs)
+
+
+def outcome(log: prudent.Log, engine: Any, max_bad: float = 1.0) -> tuple[prudent.Counts | None, Any]:
+    """Counts, and everything that they say, or the error."""
+    try:
+        counts = prudent.count(log, engine=engine, max_bad=max_bad)
+    except PrudentError as error:
+        return None, type(error)
+    described = duckdb.execute(f"describe {counts.sql}").fetchall()
+    found = duckdb.execute(f"from ({counts.sql}) order by all").fetchall()
+    return counts, (found, [row[:2] for row in described], counts.tally)
+
+
+def policy(counts: prudent.Counts, file: Path, **settings: Any) -> bytes:
+    prudent.rank(counts, **{"model": "cm", "bound": "bayes"} | settings).write(file)
+    return file.read_bytes()
+
+
+def assert_same(given: prudent.Log, here: prudent.Log, engine: prudent.Spark, folder: Path | None = None) -> Any:
+    """DuckDB's counts of one log are Spark's counts of the other, and so is the policy."""
+    (one, expected), (other, found) = outcome(given, None), outcome(here, engine)
+    assert found == expected
+    if one is not None and other is not None:
+        assert one == other
+        if folder is not None and one.tally.lists and any(cell[4] for cell in expected[0]):
+            assert policy(one, folder / "duckdb.parquet") == policy(other, folder / "spark.parquet")
+    return expected
+
+
+# --- logs that Hypothesis makes ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="session")
+def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("work")
+
+
+@settings(often, max_examples=130)
+@given(lists=any_log)
+def test_lists(lists: list[Shown], quick: SparkSession, work: Path) -> None:
+    given = table(lists)
+    assert_same(prudent.Log(given), prudent.Log(quick.createDataFrame(given)), prudent.Spark(quick), work)
+
+
+@settings(often, max_examples=70)
+@given(lists=any_log)
+def test_rows(lists: list[Shown], quick: SparkSession, work: Path) -> None:
+    given = rows(lists)
+    here = prudent.Log(quick.createDataFrame(given), layout="rows")
+    assert_same(prudent.Log(given, layout="rows"), here, prudent.Spark(quick), work)
+
+
+NAMES: dict[str, tuple[Any, list[Any]]] = {
+    "text": (pa.string(), ["a", "b", "", "A", "é", "e\u0301", "😀", "7", " a"]),
+    "integers": (pa.int64(), [0, 7, -7, 2**63 - 1, -(2**63)]),
+    "small integers": (pa.int8(), [0, 7, -128]),
+}
+CLICKS: dict[str, tuple[Any, list[Any]]] = {
+    "integers": (pa.int32(), [0, 1, 0, 1, 0, 1, 2, -1, 2**31 - 1]),
+    "booleans": (pa.bool_(), [False, True]),
+    "floats": (pa.float64(), [0.0, 1.0, 0.0, 1.0, -0.0, 0.5, 2.0, float("nan"), float("inf"), 1e300]),
+    "decimals": (pa.decimal128(3, 1), [Decimal(0), Decimal(1), Decimal(0), Decimal(1), Decimal("0.5"), Decimal(-1)]),
+    "text": (
+        pa.string(),
+        ["0", "1", "true", "FALSE", " 1 ", "1.0", "0e0", "\u00a01", "1d", "0x1", "1_0", "0_0", "+1", "-0", ".0", "1.",
+         "\t1", "1\r", "yes", "", "NaN", "inf", "-1", "2", "1,0", "1e-400", "١", "1e", "tru e", "1f", "- 1", "0_"],
+    ),
+}  # fmt: skip
+
+
+@st.composite
+def messy_lists(draw: DrawFn) -> Any:
+    """A table in which each list may have any of the faults."""
+    kind, names = NAMES[draw(st.sampled_from([*NAMES]))]
+    of_clicks, values = CLICKS[draw(st.sampled_from([*CLICKS]))]
+    name = st.sampled_from([*names, None]) if draw(st.booleans()) else st.sampled_from(names)
+    click = st.sampled_from([*values, None]) if draw(st.booleans()) else st.sampled_from(values[:2])
+    context, items, clicks = [], [], []
+    for _ in range(draw(st.integers(1, 8))):
+        shown = draw(st.none() | st.lists(name, max_size=4) | st.lists(name, min_size=1, max_size=4, unique=True))
+        size = len(shown or [])
+        context.append(draw(name))
+        items.append(shown)
+        clicks.append(draw(st.lists(click, min_size=size, max_size=size) | st.lists(click, max_size=2) | st.none()))
+    return pa.table(
+        {
+            "context": pa.array(context, kind),
+            "items": pa.array(items, pa.list_(kind)),
+            "clicks": pa.array(clicks, pa.list_(of_clicks)),
+        }
+    )
+
+
+POSITIONS: dict[str, tuple[Any, list[Any]]] = {
+    "integers": (pa.int32(), [1, 2, 3, 1, 2, 0, -1, 2**31 - 1]),
+    "floats": (pa.float64(), [1.0, 2.0, 3.0, 1.0, 1.5, float("nan"), float("-inf"), 1e300, -0.0]),
+    "decimals": (pa.decimal128(23, 1), [Decimal(1), Decimal(2), Decimal(3), Decimal("1.5"), Decimal(10**20)]),
+    "text": (
+        pa.string(),
+        ["1", "2", "3", "1", "2.0", " 1", "1.5", "first", "", "1e0", "0x1", "1d", str(2**63), str(10**22), "1_0", "nan",
+         str(2**63 - 1), "-1", "+2", "3.", "1e300"],
+    ),
+}  # fmt: skip
+
+
+@st.composite
+def messy_rows(draw: DrawFn) -> Any:
+    """A table in which each row may have any of the faults; most impressions are whole but for one of them."""
+    kind, names = NAMES[draw(st.sampled_from([*NAMES]))]
+    of_clicks, values = CLICKS[draw(st.sampled_from([*CLICKS]))]
+    of_positions, positions = POSITIONS[draw(st.sampled_from([*POSITIONS]))]
+    found = []
+    for number in range(draw(st.integers(1, 5))):
+        context = draw(st.sampled_from(names))
+        items = draw(st.lists(st.sampled_from(names), min_size=1, max_size=3, unique=True))
+        listed = [
+            [number, context, item, positions[place], draw(st.sampled_from(values[:2]))]
+            for place, item in enumerate(items)
+        ]
+        if draw(st.booleans()):
+            at, column = draw(st.integers(0, len(listed) - 1)), draw(st.integers(0, 4))
+            choices = [[0, 1, None], [*names, None], [*names, None], [*positions, None], [*values, None]]
+            listed[at][column] = draw(st.sampled_from(choices[column]))
+        found += listed
+    kinds = [pa.int64(), kind, kind, of_positions, of_clicks]
+    shuffled = zip(kinds, zip(*draw(st.permutations(found)), strict=True), strict=True)
+    arrays = [pa.array(column, kind) for kind, column in shuffled]
+    return pa.table(arrays, ["impression", "context", "item", "position", "click"])
+
+
+@settings(often, max_examples=170)
+@given(given=messy_lists())
+def test_messy_lists(given: Any, quick: SparkSession) -> None:
+    assert_same(prudent.Log(given), prudent.Log(quick.createDataFrame(given)), prudent.Spark(quick))
+
+
+@settings(often, max_examples=170)
+@given(given=messy_rows())
+def test_messy_rows(given: Any, quick: SparkSession) -> None:
+    here = prudent.Log(quick.createDataFrame(given), layout="rows")
+    assert_same(prudent.Log(given, layout="rows"), here, prudent.Spark(quick))
+
+
+@pytest.mark.parametrize("layout", ["lists", "rows"])
+def test_long_lists(layout: Layout, session: SparkSession, tmp_path: Path) -> None:
+    rng = random.Random(3)
+    lists: list[Shown] = []
+    for size in [1, 2, 199, 200, *(rng.randint(1, 200) for _ in range(20))]:
+        items = tuple(rng.sample(range(300), size))
+        lists.append((size % 3, items, tuple(int(rng.random() < rng.choice([0, 0.01, 0.5, 1])) for _ in items)))
+    given = table(lists) if layout == "lists" else rows(lists)
+    here = prudent.Log(session.createDataFrame(given), layout=layout)
+    assert_same(prudent.Log(given, layout=layout), here, prudent.Spark(session), tmp_path)
+
+
+def drawn(lists: int, contexts: int, seed: int, names: Callable[[str, int], Any]) -> Any:
+    """A log of lists of 1 to 12, of which a third belong to the first context."""
+    rng = np.random.default_rng(seed)
+    of = np.where(rng.random(lists) < 1 / 3, 0, rng.integers(0, contexts, lists))
+    sizes = rng.integers(1, 13, lists)
+    items = [rng.permutation(20)[:size] for size in sizes]
+    return pa.table(
+        {
+            "context": [names("query", int(c)) for c in of],
+            "items": [[names("item", int(i)) for i in shown] for shown in items],
+            "clicks": [(rng.random(size) < 0.15).astype(np.int8) for size in sizes],
+        }
+    )
+
+
+def as_rows(file: Path, target: Path) -> Path:
+    """The same log in the other layout, in an order that scatters its impressions."""
+    duckdb.execute(
+        "copy (select number as impression, context, item, position, click from (select number, context, "
+        "unnest(items) as item, unnest(range(1, len(items) + 1)) as position, unnest(clicks) as click "
+        f"from (select *, row_number() over () as number from '{file}')) order by hash(number, position)) "
+        f"to '{target}' (format parquet)"
+    )
+    return target
+
+
+@pytest.mark.parametrize("kind", ["text", "integers"])
+def test_larger_log(kind: str, session: SparkSession, tmp_path: Path) -> None:
+    """100,000 lists of text in one layout, and of integers in the other, with a policy of the default model."""
+    file = tmp_path / "log.parquet"
+    named: Callable[[str, int], Any] = (lambda what, i: f"{what} {i}") if kind == "text" else (lambda _, i: i)
+    pq.write_table(drawn(100_000, 2_000, 1, named), file, row_group_size=20_000)
+    layout: Layout = "lists" if kind == "text" else "rows"
+    log = prudent.Log(file if layout == "lists" else as_rows(file, tmp_path / "rows.parquet"), layout=layout)
+    one, other = prudent.count(log), prudent.count(log, engine=prudent.Spark(session))
+    assert one == other
+    assert one.tally == other.tally == prudent.engines.Tally(100_000)
+    settings = {"model": "auto", "bound": "exposure(delta=0.5)", "length": 5}
+    assert policy(one, tmp_path / "a", **settings) == policy(other, tmp_path / "b", **settings)
+
+
+def test_skewed_log(session: SparkSession, tmp_path: Path) -> None:
+    """A third of all lists are of one context: its cells are summed up before they travel, and travel apart."""
+    pq.write_table(drawn(20_000, 500, 2, lambda what, i: i), tmp_path / "log.parquet")
+    many = session.newSession()
+    many.conf.set("spark.sql.shuffle.partitions", "8")
+    many.conf.set("spark.sql.adaptive.coalescePartitions.enabled", "false")
+    prudent.Spark(many).write_counts(prudent.Log(tmp_path / "log.parquet"), QUERY, str(tmp_path / "counts"))
+    sizes = [pq.read_metadata(file).num_rows for file in (tmp_path / "counts").glob("*.parquet")]
+    assert len(sizes) == 8
+    assert max(sizes) < 1.2 * sum(sizes) / len(sizes)
+
+
+def test_the_query_is_the_shared_text(quick: SparkSession, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    asked: list[str] = []
+    sql = SparkSession.sql
+
+    def ask(session: SparkSession, text: str) -> Any:
+        asked.append(text)
+        return sql(session, text)
+
+    monkeypatch.setattr(SparkSession, "sql", ask)
+    engine, log = prudent.Spark(quick), prudent.Log(quick.createDataFrame(table(SMALL)))
+    engine.histogram(log, QUERY, tmp_path / "counts.parquet")
+    engine.distinct_lists(log, LISTS_QUERY, tmp_path / "lists.parquet")
+    assert asked[0].endswith(QUERY)
+    assert asked[1].endswith(LISTS_QUERY)
+
+
+# --- whole lists ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("layout", ["lists", "rows"])
+@pytest.mark.parametrize("length", [None, 1, 2, 2**31])
+def test_distinct_lists(layout: Layout, length: int | None, quick: SparkSession, tmp_path: Path) -> None:
+    given = table([*SMALL, *SMALL[:1], ("shoes", ("a", "a"), (0, 1))])
+    if layout == "rows":
+        given = rows([*SMALL, *SMALL[:1], ("shoes", ("a", "a"), (0, 1))])
+    log, here = prudent.Log(given, layout=layout), prudent.Log(quick.createDataFrame(given), layout=layout)
+    found = []
+    for engine, source in ((prudent.DuckDB(), log), (prudent.Spark(quick), here)):
+        tally = engine.distinct_lists(source, LISTS_QUERY, tmp_path / "lists.parquet", length)
+        shown = "select context, items, clicks::tinyint[], n from"
+        found.append((tally, duckdb.execute(f"{shown} '{tmp_path / 'lists.parquet'}' order by all").fetchall()))
+    assert found[0] == found[1]
+    assert found[0][0].rejected == {"an item twice in one list": 1}

@@ -1,0 +1,415 @@
+"""Files as Spark reads and writes them, wherever they are: what DuckDB makes of them, good and bad."""
+
+import json
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+import prudent
+from prudent.counts import QUERY
+from prudent.engines import Tally
+from prudent.errors import LogError, WriteError
+from prudent.log import ODD, REASONS, Layout
+
+from .. import test_bad_inputs as bad
+from ..readers.test_yandex import CONTENT
+from ..reference import Shown
+from ..strategies import table
+from ..test_bad_inputs import GOOD, GOOD_ROWS, LISTS, Row
+from ..test_counts import AWKWARD, DELIMITED, IN_FILES, NUMBERED, SMALL
+from .test_spark import assert_same, pytestmark  # noqa: F401 (the marks are for all tests here)
+
+folder = bad.folder  # a fixture: a folder to work in, with a good log of each kind
+
+
+@pytest.fixture
+def spark(quick: SparkSession) -> prudent.Spark:
+    return prudent.Spark(quick)
+
+
+def same(source: Any, layout: Layout, spark: prudent.Spark, **columns: Any) -> Any:
+    log = prudent.Log(source, layout=layout, **columns)
+    return assert_same(log, log, spark)
+
+
+def messages(source: Any, layout: Layout, spark: prudent.Spark) -> tuple[str, str]:
+    """What DuckDB and Spark say of a log that neither counts."""
+    said = []
+    for engine in (prudent.DuckDB(), spark):
+        with pytest.raises(LogError) as raised:
+            prudent.count(prudent.Log(source, layout=layout), engine=engine)
+        said.append(str(raised.value))
+    assert "\n" not in said[1]
+    return said[0], said[1]
+
+
+# --- whole files ------------------------------------------------------------------------------------------------------
+
+OTHER_WORDS = {  # what Spark says where it notices something else first
+    "a cut gzip": "Cannot read cut.jsonl.gz: Compressed file ended before the end-of-stream marker was reached.",
+    "a float for a context": "The column 'context' for the context holds decimal; names are text or integers of up to "
+    "64 bits. Convert it to text first.",
+    "23 digits in JSON": "The column 'context' for the context holds decimal; names are text or integers of up to "
+    "64 bits. Convert it to text first.",
+}
+
+
+@pytest.mark.parametrize("what", [what for what in bad.WHOLE if what != "two line endings"])
+def test_file_that_is_wrong_as_a_whole(folder: Path, spark: prudent.Spark, what: str) -> None:
+    name, content, _ = bad.WHOLE[what]
+    Path(name).write_bytes(content if isinstance(content, bytes) else content.encode())
+    expected, found = messages(name, bad.layout_of(name), spark)
+    assert found == OTHER_WORDS.get(what, expected)
+
+
+def test_two_line_endings_are_no_fault_to_spark(folder: Path, spark: prudent.Spark) -> None:
+    name, content, _ = bad.WHOLE["two line endings"]
+    Path(name).write_text(str(content), newline="")
+    assert prudent.count(prudent.Log(name, layout="rows"), engine=spark).tally.lists == LISTS + 1
+
+
+@pytest.mark.parametrize("what", bad.RIGHT)
+def test_unusual_file_that_is_right(folder: Path, spark: prudent.Spark, what: str) -> None:
+    name, content = bad.RIGHT[what]
+    Path(name).write_bytes(content)
+    _, _, tally = same(name, bad.layout_of(name.lower()), spark)
+    assert tally == Tally(LISTS)
+
+
+@pytest.mark.parametrize("source", [*IN_FILES, *DELIMITED])
+@pytest.mark.parametrize("lists", [AWKWARD, NUMBERED], ids=["awkward", "numbered"])
+def test_every_format(source: str, lists: list[Shown], tmp_path: Path, spark: prudent.Spark) -> None:
+    log = (IN_FILES | DELIMITED)[source](lists, tmp_path)
+    assert_same(log, log, spark)
+
+
+@pytest.mark.parametrize("kept", [5, 300, -1])
+def test_truncated_parquet(folder: Path, spark: prudent.Spark, kept: int) -> None:
+    Path("cut.parquet").write_bytes(Path("good.parquet").read_bytes()[:kept])
+    _, said = messages("cut.parquet", "lists", spark)
+    assert said.startswith("Cannot read cut.parquet")
+    assert said.endswith("Write or copy it again: it is damaged.")
+
+
+@pytest.mark.parametrize("at", [4, 124])
+def test_damaged_parquet(folder: Path, spark: prudent.Spark, at: int) -> None:
+    content = bytearray(Path("good.parquet").read_bytes())
+    content[at : at + 30] = b"\xff" * 30
+    Path("damaged.parquet").write_bytes(content)
+    _, said = messages("damaged.parquet", "lists", spark)
+    assert said.startswith("Cannot read damaged.parquet")
+    assert said.endswith("Write or copy it again: it is damaged.")
+
+
+@pytest.mark.parametrize("source", ["goood.jsonl", "days/*.parquet", "", [], ["good.parquet", "good.jsonl"]])
+def test_no_such_file(folder: Path, spark: prudent.Spark, source: Any) -> None:
+    expected, found = messages(source, "lists", spark)
+    assert found == expected
+
+
+def test_quote_that_does_not_close_in_the_last_column(folder: Path, spark: prudent.Spark) -> None:
+    """All that follows would be one long click."""
+    Path("open.csv").write_text(bad.csv(GOOD_ROWS) + '900,c1,a,1,"0\n' + "901,c1,a,1,0\n" * 50)
+    expected, found = messages("open.csv", "rows", spark)
+    assert found == expected
+
+
+# --- bad lists --------------------------------------------------------------------------------------------------------
+
+
+def test_every_reason_in_lists(folder: Path, spark: prudent.Spark) -> None:
+    faulty = [row for rows in bad.BAD_LISTS.values() for row in rows]
+    named = [{**GOOD[0], "context": name} for name in (7, 7.5, True, {"id": 1}, ["a"], 10**22, 2**63)]
+    more = [*named, {**GOOD[0], "items": ["x", 7, None]}, {**GOOD[0], "context": "a\0b"}, *bad.BAD_TEXT_CLICKS]
+    Path("lists.jsonl").write_text(bad.jsonl([*GOOD, *faulty, *more]) + "null\n{}\n")
+    _, _, tally = same("lists.jsonl", "lists", spark)
+    assert {*tally.rejected} == {*bad.BAD_LISTS, ODD, "a name with a NUL byte"}
+    pq.write_table(pa.Table.from_pylist(bad.uniform([*GOOD, *faulty])), "lists.parquet")
+    _, _, tally = same("lists.parquet", "lists", spark)
+    assert {*tally.rejected} == {*bad.BAD_LISTS}
+
+
+@pytest.mark.parametrize("form", ["csv", "jsonl", "parquet"])
+def test_every_reason_in_rows(folder: Path, spark: prudent.Spark, form: str) -> None:
+    found, first = list(GOOD_ROWS), {"context": "c0", "item": "a", "position": 1, "click": 1}
+    for why, cases in bad.BAD_ROWS.items():
+        for number, case in enumerate(cases):
+            found += [{"impression": f"{why[:9]}{number}", **first, **row} for row in case]
+    nul: Row = {"impression": "nul", **first, "item": "a\0b"}
+    texts = [{key: None if value is None else str(value) for key, value in row.items()} for row in found]
+    expected = {*bad.BAD_ROWS}
+    if form == "csv":
+        Path("rows.csv").write_text(bad.csv([*found, nul]))
+        expected.add("a name with a NUL byte")
+    elif form == "jsonl":
+        odd = [{"impression": impression, **first, "item": 7} for impression in ("odd", None)]
+        Path("rows.jsonl").write_text(bad.jsonl([*found, nul, odd[0]]))
+        expected |= {"a name with a NUL byte", ODD}
+        Path("rows_without.jsonl").write_text(bad.jsonl([*found, *odd]))
+        same("rows_without.jsonl", "rows", spark)
+    else:
+        pq.write_table(pa.Table.from_pylist(texts), "rows.parquet")
+    _, _, tally = same(f"rows.{form}", "rows", spark)
+    assert {*tally.rejected} == expected
+
+
+def test_every_reason_is_tested() -> None:
+    assert {*bad.BAD_LISTS, *bad.BAD_ROWS, ODD, "a name with a NUL byte"} == {*REASONS}
+
+
+@pytest.mark.parametrize("text", [10, 11, 12])
+def test_most_names_decide_whether_they_are_text_or_integers(folder: Path, spark: prudent.Spark, text: int) -> None:
+    mixed: list[Row] = [{"context": i, "items": [i], "clicks": [1]} for i in range(11)]
+    mixed += [{"context": str(i), "items": [7], "clicks": [1]} for i in range(text)]
+    Path("mixed.jsonl").write_text(bad.jsonl(mixed))
+    _, types, tally = same("mixed.jsonl", "lists", spark)
+    assert types[:2] == [("context", "VARCHAR" if text >= 11 else "BIGINT"), ("item", "BIGINT")]
+    assert tally.rejected == {ODD: 11 if text >= 11 else text}
+
+
+def test_too_many_bad_lists_stop(folder: Path, spark: prudent.Spark) -> None:
+    Path("many.jsonl").write_text(bad.jsonl([*GOOD, *[{"context": None, "items": ["a"], "clicks": [1]}] * 3]))
+    expected, found = messages("many.jsonl", "lists", spark)
+    assert found == expected
+
+
+# --- several Parquet files --------------------------------------------------------------------------------------------
+
+
+def test_names_of_two_types(folder: Path, spark: prudent.Spark) -> None:
+    _, said = messages(["good.parquet", bad.parquet("day2.parquet", context=pa.array([7]))], "lists", spark)
+    assert said == (
+        "The column 'context' is string in good.parquet but bigint in day2.parquet. Convert one of them: 7 and '7' "
+        "would be two names."
+    )
+
+
+def test_column_missing_in_the_second_file(folder: Path, spark: prudent.Spark) -> None:
+    """Spark alone would read nulls there, and say nothing."""
+    pq.write_table(pa.table({"context": ["c0"], "item": [["a"]], "clicks": [[1]]}), "day2.parquet")
+    Path("day2.jsonl").write_text(bad.jsonl(GOOD).replace("context", "query"))
+    for ending in ("parquet", "jsonl"):
+        expected, found = messages([f"good.{ending}", f"day2.{ending}"], "lists", spark)
+        assert found == expected
+
+
+def test_key_that_is_rare(folder: Path, spark: prudent.Spark) -> None:
+    """Below what is read of the head of a file, and within what DuckDB looks at."""
+    rare = [{"items": ["a" * 50], "clicks": [1]} for _ in range(2_000)]
+    Path("rare.jsonl").write_text(bad.jsonl([*rare, {"context": "c", **rare[0]}]))
+    same("rare.jsonl", "lists", spark)
+
+
+def test_types_may_differ_where_it_does_not_matter(folder: Path, spark: prudent.Spark) -> None:
+    clicks = [[True, False]], [["1", "0"]], [[1.0, 0.0]], [[1, 0]]
+    names = pa.int8(), pa.int64(), pa.uint32(), pa.uint16()
+    files = []
+    for number, (kind, clicked) in enumerate(zip(names, clicks, strict=True)):
+        shown = {"context": pa.array([5], kind), "items": pa.array([[1, 2]], pa.list_(kind)), "clicks": clicked}
+        pq.write_table(pa.table({**({"more": [1]} if number % 2 else {}), **shown}), f"{number}.parquet")
+        files.append(f"{number}.parquet")
+    _, types, tally = same(files, "lists", spark)
+    assert types[:2] == [("context", "BIGINT"), ("item", "BIGINT")]
+    assert tally == Tally(4)
+
+
+def test_column_of_nothing_goes_with_text(folder: Path, spark: prudent.Spark) -> None:
+    empty = bad.parquet("empty.parquet", context=pa.nulls(1), items=pa.array([[]], pa.list_(pa.null())))
+    for files in (empty, ["good.parquet", empty], [empty, "good.parquet"]):
+        _, types, tally = same(files, "lists", spark)
+        assert types[0] == ("context", "VARCHAR")
+        assert tally.rejected == {"no context": 1}
+
+
+def test_columns_that_nobody_asked_for_may_clash(folder: Path, spark: prudent.Spark) -> None:
+    clash = table(SMALL).append_column("x", pa.array(SMALL[0][1])).append_column("X", pa.array(SMALL[0][1]))
+    pq.write_table(clash, "other.parquet")
+    same("other.parquet", "lists", spark)
+    pq.write_table(table(SMALL).append_column("Context", pa.array(SMALL[0][1])), "clash.parquet")
+    pq.write_table(table(SMALL).append_column("context", pa.array(SMALL[0][1])), "twice.parquet")
+    for name in ("clash.parquet", "twice.parquet"):
+        expected, found = messages(name, "lists", spark)
+        assert found == expected
+
+
+def test_text_as_bytes(folder: Path, spark: prudent.Spark) -> None:
+    given = table(SMALL).cast(
+        pa.schema([("context", pa.binary()), ("items", pa.list_(pa.binary())), ("clicks", pa.list_(pa.int8()))])
+    )
+    pq.write_table(given, "bytes.parquet")
+    found, _, _ = same("bytes.parquet", "lists", spark)
+    assert found[0][0] == "boots"
+
+
+@pytest.mark.parametrize(
+    ("context", "said"),
+    [
+        (pa.array([1.0]), "holds double; names are text or integers of up to 64 bits. Convert it to text first."),
+        (pa.array([True]), "holds boolean; names are text or integers of up to 64 bits. Convert it to text first."),
+        (pa.array([["q"]]), "holds array<string>; names are text or integers of up to 64 bits. Convert it to text"),
+        (pa.array([Decimal(1)], pa.decimal128(23, 0)), "holds decimal(23,0); names are text or integers"),
+        (pa.array([2**64 - 1], pa.uint64()), "also the type of unsigned integers of 64 bits. Convert it to bigint"),
+    ],
+)
+def test_types_that_are_no_names(folder: Path, spark: prudent.Spark, context: Any, said: str) -> None:
+    with pytest.raises(LogError) as raised:
+        prudent.count(prudent.Log(bad.parquet("one.parquet", context=context)), engine=spark)
+    assert str(raised.value).startswith("The column 'context' for the context holds ")
+    assert said in str(raised.value)
+
+
+def test_types_that_are_no_lists_and_types_that_spark_cannot_read(folder: Path, spark: prudent.Spark) -> None:
+    with pytest.raises(LogError, match="The column 'items' for the items is string, not a list"):
+        prudent.count(prudent.Log(bad.parquet("flat.parquet", items=pa.array(["a"]))), engine=spark)
+    bad.parquet("half.parquet", more=pa.array([1.0], pa.float16()))
+    with pytest.raises(LogError, match=r"^Spark cannot count half\.parquet: Illegal Parquet type: .*FLOAT16\)\.$"):
+        prudent.count(prudent.Log("half.parquet"), engine=spark)
+    nested = pa.array([[{"at": 1}]])
+    same(bad.parquet("nested.parquet", clicks=nested), "lists", spark)
+
+
+# --- paths and names --------------------------------------------------------------------------------------------------
+
+
+def test_folders_globs_and_patterns_that_are_names(folder: Path, spark: prudent.Spark) -> None:
+    Path("days/one").mkdir(parents=True)
+    pq.write_table(table(SMALL), "days/one/a.parquet")
+    pq.write_table(table(SMALL[:1]), "days/b.parquet")
+    Path("log[1].jsonl").write_text(bad.jsonl(GOOD[:1]))
+    Path("log1.jsonl").write_text(bad.jsonl(GOOD))
+    for source, lists in (
+        ("days", 4),
+        ("days/*.parquet", 1),
+        ("days/**/*.parquet", 4),
+        (["days/b.parquet", Path("days/one/a.parquet")], 4),
+        ("log[1].jsonl", 1),
+        ("log[!x].jsonl", LISTS),
+        (f"file:{folder}/days", 4),
+        (f"file://{folder}/days/*.parquet", 1),
+        (f"file:{folder}/log[1].jsonl", 1),
+        (f"file:{folder}/good.csv", LISTS),
+    ):
+        layout: Layout = "rows" if "csv" in str(source) else "lists"
+        assert prudent.count(prudent.Log(source, layout=layout), engine=spark).tally.lists == lists
+
+
+EVIL = ['"; drop table', "'); --", "sélect {x} [y]", "a.b", "`a`.`b`", "${x} \\", " ", "$['a']", "\"a'b`"]
+
+
+@pytest.mark.parametrize("names", [EVIL[:3], EVIL[3:6], EVIL[6:]], ids=["quotes", "dots", "others"])
+def test_columns_named_like_an_attack(folder: Path, spark: prudent.Spark, names: list[str]) -> None:
+    context, items, clicks = names
+    listed = pa.Table.from_pylist(GOOD[:4]).rename_columns(names)
+    Path("evil.jsonl").write_text(bad.jsonl(listed.to_pylist()))
+    pq.write_table(listed, "evil.parquet")
+    for name in ("evil.jsonl", "evil.parquet"):
+        _, _, tally = same(name, "lists", spark, context=context, items=items, clicks=clicks)
+        assert tally == Tally(4)
+    header = ",".join('"' + name.replace('"', '""') + '"' for name in ["impression", *names, "click"])
+    Path("evil.csv").write_text(bad.csv(GOOD_ROWS[:12]).replace(bad.HEADER, header))
+    _, _, tally = same("evil.csv", "rows", spark, context=context, item=items, position=clicks)
+    assert tally == Tally(4)
+
+
+def test_logs_elsewhere(elsewhere: Path, spark: prudent.Spark, folder: Path) -> None:
+    """Through a file system of Hadoop's, of which Python knows nothing."""
+    for name in ("good.parquet", "good.jsonl", "good.csv"):
+        (elsewhere / name).write_bytes(Path(name).read_bytes())
+        log = prudent.Log(f"viewfs://elsewhere/logs/{name}", layout=bad.layout_of(name))
+        assert prudent.count(log, engine=spark) == prudent.count(prudent.Log(name, layout=bad.layout_of(name)))
+    for source, said in (
+        ("viewfs://elsewhere/logs/gone.parquet", "There is no file viewfs://elsewhere/logs/gone.parquet."),
+        ("nosuch://elsewhere/x.parquet", "Cannot read nosuch://elsewhere/x.parquet: No FileSystem for scheme"),
+    ):
+        with pytest.raises(LogError) as raised:
+            prudent.count(prudent.Log(source), engine=spark)
+        assert str(raised.value).startswith(said)
+    with pytest.raises(LogError, match=r"s3a://b/x\.parquet is not a path on this machine\. Spark reads it: engine="):
+        prudent.count(prudent.Log("s3a://b/x.parquet"))
+
+
+@pytest.mark.parametrize("what", ["broken JSON", "a row too short", "latin-1, csv", "latin-1, jsonl", "an open quote"])
+def test_faults_elsewhere(elsewhere: Path, spark: prudent.Spark, what: str) -> None:
+    """Without the line, which only a second look at the whole file could tell."""
+    name, content, _ = bad.WHOLE[what]
+    (elsewhere / name).write_bytes(content if isinstance(content, bytes) else content.encode())
+    source = f"viewfs://elsewhere/logs/{name}"
+    with pytest.raises(LogError) as raised:
+        prudent.count(prudent.Log(source, layout=bad.layout_of(name)), engine=spark)
+    assert str(raised.value).startswith(f"{source} ")
+    assert str(raised.value).endswith(". Mend it.")
+    assert "\n" not in str(raised.value)
+
+
+def test_log_made_by_a_reader(tmp_path: Path, spark: prudent.Spark) -> None:
+    (tmp_path / "train.txt").write_bytes(CONTENT)
+    log = prudent.readers.read_yandex(tmp_path / "train.txt")
+    assert_same(log, log, spark)
+
+
+# --- folders of counts ------------------------------------------------------------------------------------------------
+
+
+def read(folder: Path) -> list[Any]:
+    columns = "context, item, position, prev, click, more, n"
+    return duckdb.execute(f"select {columns} from '{folder}/*.parquet' order by all").fetchall()
+
+
+@pytest.mark.parametrize("away", [False, True])
+def test_counts_go_to_a_folder(away: bool, elsewhere: Path, tmp_path: Path, spark: prudent.Spark) -> None:
+    pq.write_table(table([*SMALL, ("shoes", ("a", "a"), (0, 1))]), tmp_path / "log.parquet")
+    log = prudent.Log(tmp_path / "log.parquet")
+    at, target = (elsewhere, "viewfs://elsewhere/logs/counts") if away else (tmp_path, str(tmp_path / "counts"))
+    expected = prudent.count(log, max_bad=1)
+    for _ in range(2):  # the second replaces the first
+        assert spark.write_counts(log, QUERY, target) == expected.tally
+    assert read(at / "counts") == duckdb.execute(f"from ({expected.sql}) order by all").fetchall()
+    assert not [*at.glob(".*.part")]
+
+    def refuse(tally: Tally) -> None:
+        raise LogError(f"{tally.bad} bad")
+
+    before = sorted((at / "counts").iterdir())
+    with pytest.raises(LogError, match="1 bad"):
+        spark.write_counts(log, QUERY, target, refuse)
+    assert sorted((at / "counts").iterdir()) == before
+    assert not [*at.glob(".*.part")]
+    parts = spark.fetch(target, tmp_path / "here")
+    assert {file.suffix for file in parts} == {".parquet"}
+    assert all(file.is_file() for file in parts)
+
+
+def test_part_files_say_what_they_are(tmp_path: Path, spark: prudent.Spark) -> None:
+    pq.write_table(table(SMALL), tmp_path / "log.parquet")
+    spark.write_counts(prudent.Log(tmp_path / "log.parquet"), QUERY, str(tmp_path / "counts"))
+    for file in (tmp_path / "counts").glob("*.parquet"):
+        said = pq.read_metadata(file).metadata[b"org.apache.spark.sql.parquet.row.metadata"]
+        assert json.loads(said)["fields"][-1]["metadata"] == {"prudent_counts": 1}
+        assert pq.read_metadata(file).row_group(0).column(0).compression == "ZSTD"
+
+
+def test_folders_and_files_that_are_no_counts_stay(tmp_path: Path, spark: prudent.Spark) -> None:
+    pq.write_table(table(SMALL), tmp_path / "log.parquet")
+    log = prudent.Log(tmp_path / "log.parquet")
+    with pytest.raises(WriteError, match=r"log\.parquet: it is a file, and Spark writes a folder\. Name another"):
+        spark.write_counts(log, QUERY, str(tmp_path / "log.parquet"))
+    with pytest.raises(WriteError, match=r"it is a folder with log\.parquet in it\. Name a new folder\."):
+        spark.write_counts(log, QUERY, str(tmp_path))
+    with pytest.raises(WriteError, match="Cannot write nosuch://x/y: No FileSystem for scheme"):
+        spark.write_counts(log, QUERY, "nosuch://x/y")
+    assert pq.read_table(tmp_path / "log.parquet").num_rows == 3
+
+
+def test_small_files(tmp_path: Path, elsewhere: Path, spark: prudent.Spark) -> None:
+    for path in (str(tmp_path / "a.json"), "viewfs://elsewhere/logs/a.json"):
+        assert spark.read_text(path) is None
+        for content in ("{}\n", '{"é": 1}\n'):
+            spark.write_text(path, content)
+            assert spark.read_text(path) == content
+    assert not [*elsewhere.glob(".*.part"), *tmp_path.glob(".*.part")]

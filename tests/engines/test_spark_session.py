@@ -1,0 +1,254 @@
+"""Whose session it is, what stays as it was in it, and what is said where there is no Spark."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import Observation, SparkSession
+
+import prudent
+from prudent.counts import QUERY
+from prudent.engines import Tally, hadoop
+from prudent.errors import LogError, UsageError
+
+from ..strategies import table
+from ..test_counts import SMALL
+from .test_spark import assert_same, pytestmark  # noqa: F401 (the marks are for all tests here)
+
+
+def run(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", code], env={**os.environ, **environment}, capture_output=True, text=True, timeout=120
+    )
+
+
+# --- sessions ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ansi", ["true", "false"])
+@pytest.mark.parametrize("exact", ["true", "false"])
+def test_settings_of_a_session_neither_matter_nor_change(
+    ansi: str, exact: str, session: SparkSession, tmp_path: Path
+) -> None:
+    mine = session.newSession()
+    mine.conf.set("spark.sql.ansi.enabled", ansi)
+    mine.conf.set("spark.sql.caseSensitive", exact)
+    mine.createDataFrame([(1,)], "a int").createTempView("impressions")
+    mine.createDataFrame([(1,)], "a int").createTempView("checked")
+    before, active = mine.conf.getAll, SparkSession.getActiveSession()
+    given = table([*SMALL, ("shoes", (), ()), ("shoes", ("a", "a"), (0, 1))])
+    given = given.append_column("x", pa.array("abcde")).append_column("X", pa.array("abcde"))
+    pq.write_table(given, tmp_path / "log.parquet")
+    for here in (tmp_path / "log.parquet", mine.createDataFrame(given)):
+        assert_same(prudent.Log(given), prudent.Log(here), prudent.Spark(mine))
+    assert mine.conf.getAll == before
+    assert SparkSession.getActiveSession() is active
+    assert {found.name for found in mine.catalog.listTables()} == {"impressions", "checked"}
+
+
+def test_settings_of_a_session_hold_for_files(session: SparkSession, tmp_path: Path) -> None:
+    mine = session.newSession()
+    mine.conf.set("spark.sql.shuffle.partitions", "3")
+    mine.conf.set("spark.sql.adaptive.enabled", "false")
+    pq.write_table(table(SMALL), tmp_path / "log.parquet")
+    prudent.Spark(mine).write_counts(prudent.Log(tmp_path / "log.parquet"), QUERY, str(tmp_path / "counts"))
+    assert len([*(tmp_path / "counts").glob("*.parquet")]) == 3
+
+
+def test_without_a_session_it_is_the_active_one(session: SparkSession, tmp_path: Path) -> None:
+    pq.write_table(table(SMALL), tmp_path / "log.parquet")
+    assert prudent.count(prudent.Log(tmp_path / "log.parquet"), engine=prudent.Spark()).tally.lists == 3
+    started = prudent.Spark.start("local[1]").session
+    assert started is not None
+    assert started.sparkContext is session.sparkContext
+
+
+def test_session_without_java() -> None:
+    with pytest.raises(UsageError, match=r"a session with a Java side .* and not in a builtins\.object\."):
+        prudent.Spark(object())  # type: ignore[arg-type]
+
+
+def test_a_cluster_needs_a_disk_that_all_its_machines_see(
+    session: SparkSession, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    pq.write_table(table(SMALL), tmp_path / "log.parquet")
+    log = prudent.Log(tmp_path / "log.parquet")
+    monkeypatch.setattr(session.sparkContext, "master", "yarn")
+    with pytest.raises(UsageError, match=r"share no disk .* to='s3a://\.\.\.'"):
+        prudent.count(log, engine=prudent.Spark(session))
+
+
+def test_counts_of_a_cluster_come_by_way_of_its_disk(
+    session: SparkSession, elsewhere: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    pq.write_table(table(SMALL), elsewhere / "cluster.parquet")
+    mine = session.newSession()
+    mine.conf.set("fs.defaultFS", "viewfs://elsewhere/")
+    monkeypatch.setattr(session.sparkContext, "master", "yarn")
+    log = prudent.Log("viewfs://elsewhere/logs/cluster.parquet")
+    assert prudent.count(log, engine=prudent.Spark(mine)) == prudent.count(prudent.Log(table(SMALL)))
+
+
+# --- DataFrames -------------------------------------------------------------------------------------------------------
+
+
+def test_columns_of_a_dataframe(quick: SparkSession) -> None:
+    evil = "a.b `c` \"d' "
+    given = table(SMALL).rename_columns([evil, "items", "clicks"])
+    engine, log = prudent.Spark(quick), prudent.Log(quick.createDataFrame(given), context=evil)
+    assert_same(prudent.Log(given, context=evil), log, engine)
+    wrong: list[tuple[dict[str, Any], str]] = [
+        ({"context": "a"}, r"the DataFrame has no column 'a' for the context.* It has: a\.b"),
+        ({"context": evil, "items": "Items"}, r"no column 'Items' for the items. Did you mean 'items'\?"),
+    ]
+    for columns, said in wrong:
+        with pytest.raises(LogError, match=said):
+            prudent.count(prudent.Log(quick.createDataFrame(given), **columns), engine=engine)
+    twins = quick.createDataFrame(table(SMALL)).selectExpr("*", "context as CONTEXT")
+    with pytest.raises(LogError, match="the DataFrame has 2 columns that read 'context'"):
+        prudent.count(prudent.Log(twins), engine=engine)
+
+
+def test_types_that_only_spark_has(quick: SparkSession) -> None:
+    frame = quick.createDataFrame(table(SMALL))
+    engine = prudent.Spark(quick)
+    folded = frame.selectExpr("collate(context, 'UTF8_LCASE') as context", "items", "clicks")
+    both = folded.union(folded.selectExpr("upper(context)", "items", "clicks"))
+    assert prudent.count(prudent.Log(both), engine=engine).tally.lists == 6
+    assert {row[0] for row in prudent.count(prudent.Log(both), engine=engine).pairs.fetchall()} == {
+        "shoes", "SHOES", "boots", "BOOTS",
+    }  # fmt: skip
+    nothing = frame.selectExpr("null as context", "null as items", "clicks")
+    assert prudent.count(prudent.Log(nothing), engine=engine, max_bad=1).tally == Tally(0, {"no context": 3})
+    for context, kind in (("cast(context as binary)", "binary"), ("map(1, context)", "map<int,string>")):
+        changed = frame.selectExpr(f"{context} as context", "items", "clicks")
+        with pytest.raises(LogError, match=f"'context' for the context holds {kind}; names are text or integers"):
+            prudent.count(prudent.Log(changed), engine=engine)
+
+
+def test_dataframe_of_nothing(quick: SparkSession) -> None:
+    engine, frame = prudent.Spark(quick), quick.createDataFrame(table(SMALL))
+    for nothing in (frame.where("context = 'x'"), frame.limit(0), frame.where("false")):
+        with pytest.raises(LogError, match="the DataFrame has no lists: there is not a single row in it"):
+            prudent.count(prudent.Log(nothing), engine=engine)
+
+
+def test_dataframe_that_fails(quick: SparkSession) -> None:
+    """One line of what Spark says, and no Java."""
+    broken = quick.createDataFrame(table(SMALL)).selectExpr(
+        "if(context > '', cast(raise_error('no luck') as string), context) as context", "items", "clicks"
+    )
+    with pytest.raises(LogError) as raised:
+        prudent.count(prudent.Log(broken), engine=prudent.Spark(quick))
+    assert str(raised.value) == "Spark cannot count the DataFrame: no luck."
+
+
+def test_each_engine_counts_its_own(quick: SparkSession) -> None:
+    with pytest.raises(LogError, match=r"The DataFrame lives in Spark, which has to count it: engine=prudent\.Spark"):
+        prudent.count(prudent.Log(quick.createDataFrame(table(SMALL))))
+    with pytest.raises(LogError, match=r"Spark counts files and its own DataFrames, not a Table\. Count it"):
+        prudent.count(prudent.Log(table(SMALL)), engine=prudent.Spark(quick))
+
+
+@pytest.mark.parametrize("seen", [None, [99, *[0] * 12], [3, 7, *[0] * 11]])
+def test_what_was_seen_is_held_against_what_was_written(
+    seen: list[int] | None, quick: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tasks that ran twice are seen twice: then the lists are looked at again, by a query of their own."""
+    given = table([*SMALL, ("shoes", ("a", "a"), (0, 1))])
+    log, engine = prudent.Log(quick.createDataFrame(given)), prudent.Spark(quick)
+    if seen == [3, 7, *[0] * 11]:  # as many lists as were written: Spark is believed
+        monkeypatch.setattr(Observation, "get", {"lists": seen})
+        assert prudent.count(log, engine=engine, max_bad=1).tally == Tally(3, {"no context": 7})
+        return
+    if seen is not None:
+        monkeypatch.setattr(Observation, "get", {"lists": seen})
+    assert prudent.count(log, engine=engine, max_bad=1).tally == Tally(3, {"an item twice in one list": 1})
+
+
+def test_full_disk_is_not_the_fault_of_the_log(quick: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hadoop, "causes", lambda error: ["Task failed", "No space left on device"])
+    broken = quick.createDataFrame(table(SMALL)).selectExpr(
+        "cast(raise_error('x') as string) as context", "items", "clicks"
+    )
+    with pytest.raises(prudent.errors.WriteError, match="Spark cannot write: No space left on device"):
+        prudent.count(prudent.Log(broken), engine=prudent.Spark(quick))
+
+
+# --- no Spark ---------------------------------------------------------------------------------------------------------
+
+
+def test_without_pyspark(tmp_path: Path) -> None:
+    pq.write_table(table(SMALL), tmp_path / "log.parquet")
+    code = f"""
+import sys
+sys.modules["pyspark"] = sys.modules["py4j"] = None
+import prudent
+assert prudent.count(prudent.Log({str(tmp_path / "log.parquet")!r})).tally.lists == 3
+for make in (prudent.Spark, prudent.Spark.start):
+    try:
+        make()
+    except prudent.errors.UsageError as error:
+        print(error)
+"""
+    assert run(code).stdout == "Counting with Spark needs pyspark: pip install 'prudent[spark]'\n" * 2
+
+
+def test_the_core_does_not_import_pyspark() -> None:
+    code = "import sys, prudent; prudent.Spark(); print('pyspark' in sys.modules)"
+    assert run(code).stdout == "False\n"
+
+
+START = """
+import prudent
+try:
+    prudent.Spark.start("local[1]")
+except prudent.errors.UsageError as error:
+    print(error)
+"""
+
+
+@pytest.mark.parametrize(
+    ("java", "said"),
+    [
+        (None, "Spark needs Java 17 or newer, and finds none. Install it, or set JAVA_HOME.\n"),
+        (
+            "Error: A JNI error has occurred\\nException java.lang.UnsupportedClassVersionError: version 61.0",
+            "Spark needs Java 17 or newer, and the one it finds is older. Set JAVA_HOME to a newer one.\n",
+        ),
+        ("Error: out of luck", "Spark does not start: out of luck.\n"),
+    ],
+)
+def test_java_that_is_missing_or_old(java: str | None, said: str, tmp_path: Path) -> None:
+    if java is not None:
+        (tmp_path / "bin").mkdir()
+        (tmp_path / "bin/java").write_text(f"#!/bin/sh\nprintf '{java}\\n' >&2\nexit 1\n")
+        (tmp_path / "bin/java").chmod(0o755)
+    ran = run(START, JAVA_HOME=str(tmp_path))
+    assert (ran.stdout, ran.stderr) == (said, "")
+
+
+def test_a_start_of_our_own_is_quiet(tmp_path: Path) -> None:
+    """Nothing but what the program says, on either channel; and no listening to the network."""
+    pq.write_table(table(SMALL), tmp_path / "log.parquet")
+    code = f"""
+import prudent
+log = prudent.Log({str(tmp_path / "log.parquet")!r})
+print(prudent.count(log, engine=prudent.Spark()).tally.lists)
+from pyspark.sql import SparkSession
+conf = SparkSession.getActiveSession().sparkContext.getConf()
+print(conf.get("spark.master"), conf.get("spark.driver.bindAddress"), conf.get("spark.ui.enabled"))
+"""
+    ran = run(code, JAVA_TOOL_OPTIONS="-XX:TieredStopAtLevel=1")  # for the quicker compiler
+    assert (ran.stdout, ran.stderr) == ("3\nlocal[*] 127.0.0.1 false\n", "")
+
+
+def test_master_that_is_none() -> None:
+    ran = run(START.replace("local[1]", "moon"))
+    said = "Spark does not start: Master must either be yarn or start with spark, k8s, or local.\n"
+    assert (ran.stdout, ran.stderr) == (said, "")
