@@ -177,7 +177,7 @@ def test_only_the_best_are_sorted_whatever_the_sizes(length: int) -> None:
 
 def test_no_context_has_no_list() -> None:
     none, nothing = np.zeros(0, np.int64), np.zeros(0)
-    empty = Evidence(none, none, nothing, nothing, none, weight=np.ones(2), model=Cascade())
+    empty = Evidence(none, none, nothing, nothing, nothing, weight=np.ones(2), model=Cascade())
     assert [len(column) for column in best_lists(empty, Scores(nothing, nothing), 2)] == [0, 0, 0]
 
 

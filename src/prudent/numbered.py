@@ -5,7 +5,7 @@ pairs (one item of one context each), so that the pairs of a context stand in a 
 a part is a stretch of both.
 """
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -63,7 +63,7 @@ class Numbered:
         """Everything at once."""
         return self._part(0, self.contexts)
 
-    def parts(self) -> Iterator[Part]:
+    def parts(self) -> Generator[Part]:
         """Everything, in parts that fit into memory."""
         most = max(1, min(_MOST, int(_SHARE * self.memory / _BYTES)))
         upto = np.cumsum(self.cells_of + self.pairs_of)
