@@ -310,7 +310,7 @@ def test_counts_that_do_not_add_up(folder: Path) -> None:
 
 def test_policy_given_as_a_log(folder: Path) -> None:
     assert run("rank", "good.parquet", "-o", "policy.parquet").code == 0
-    assert "policy.parquet has no column 'items' for the items. Did you mean 'item'?" in refused("policy.parquet")
+    assert "policy.parquet is a policy, which prudent rank has written" in refused("policy.parquet")
 
 
 def test_log_given_as_a_policy(folder: Path) -> None:

@@ -1,6 +1,7 @@
 """A folder of days reads as the sum of its days, each with its weight, whatever happens to those who write into it."""
 
 import json
+import shutil
 import subprocess
 import sys
 from collections import Counter
@@ -443,7 +444,11 @@ def test_compact_on_the_command_line(folder: Path) -> None:
             "counts is a folder. Say of which day these lists are",
         ),
         (["count", "log.parquet", "-o", "x.parquet", "--day", "2026-11-04"], 2, "--day wants the folder of all days"),
-        (["count", "log.parquet", "-o", "log.parquet", "--day", "2026-11-04"], 2, "log.parquet is a file: -o counts"),
+        (
+            ["count", "log.parquet", "-o", "log.parquet", "--day", "2026-11-04"],
+            2,
+            "log.parquet is a file",
+        ),
         (["count", "log.parquet", "-o", "counts", "--day", "4.11."], 2, "day is '4.11.'; it must be a date"),
         (["count", "counts/day=2026-11-01", "-o", "counts", "--day", "2026-11-01"], 2, "is named twice"),
         (["rank", "counts", "-o", "x.parquet", "--since", "soon"], 2, "since is 'soon'"),
@@ -596,3 +601,31 @@ def test_compact_killed_at_any_moment(tmp_path: Path) -> None:
     seen = nursery(COMPACTING, tmp_path, kills=15)
     assert len(seen) == 15
     assert {line.rpartition(" ")[0] for line in seen} == {"merged", "not merged"}
+
+
+# --- what a folder holds ----------------------------------------------------------------------------------------------
+
+
+def test_what_is_hidden_does_not_count(tmp_path: Path) -> None:
+    """As Spark leaves it when it is killed."""
+    day = write_day(SMALL, tmp_path / "counts", "2026-11-01")
+    for hidden in (".day=2026-11-01.abcd.part", "day=2026-11-01/.prudent-1", "day=2026-11-01/_temporary"):
+        (tmp_path / "counts" / hidden).mkdir()
+        shutil.copy(day.files[0], tmp_path / "counts" / hidden / "part-0.parquet")
+    assert prudent.Counts.read(tmp_path / "counts") == day
+
+
+def test_a_day_behind_a_symbolic_link_counts_once(tmp_path: Path) -> None:
+    write_day(SMALL, tmp_path / "elsewhere", "2026-11-01")
+    write_day(SMALL, tmp_path / "counts", "2026-11-02")
+    (tmp_path / "counts" / "day=2026-11-01").symlink_to(tmp_path / "elsewhere" / "day=2026-11-01")
+    (tmp_path / "counts" / "day=2026-11-02" / "loop").symlink_to(tmp_path / "counts")
+    found = prudent.Counts.read(tmp_path / "counts")
+    assert [file.parent.name for file in found.files] == ["day=2026-11-01", "day=2026-11-02"]
+
+
+def test_a_day_that_spark_wrote_is_not_doubled(tmp_path: Path) -> None:
+    day = write_day(SMALL, tmp_path / "counts", "2026-11-01")
+    day.files[0].rename(day.files[0].with_name("part-00000.parquet"))
+    with pytest.raises(CountsError, match="other files than"):
+        write_day(SMALL, tmp_path / "counts", "2026-11-01")

@@ -145,11 +145,28 @@ def test_a_sample_is_of_whole_contexts_and_of_few_pairs(log: Path, monkeypatch: 
     assert 250 < heavy.cells.pairs <= 300
     assert 250 < fair.cells.pairs <= 300
     lists = np.sort(names.lists_of)[::-1]
-    np.testing.assert_array_equal(np.sort(heavy.cells.lists_per_context())[::-1], lists[: heavy.cells.contexts])
+    np.testing.assert_array_equal(np.sort(heavy.cells.lists_per_context())[:3:-1], lists[: heavy.cells.contexts - 4])
     assert fair.cells.lists_per_context().mean() < heavy.cells.lists_per_context().mean() / 2
     monkeypatch.setattr(algorithm, "MOST_CELLS", 400)
     heavy, _ = algorithm._samples(names)
     assert heavy.cells.contexts == 5, "five contexts, however large"
+
+
+def test_a_sample_has_all_positions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The contexts with most lists have short ones: what is learned of the last positions comes from others."""
+    rng = np.random.default_rng(3)
+    rows: list[tuple[int, list[int], list[int]]] = []
+    for name, times, length in [*((c, 900, 4) for c in range(30)), *((100 + c, 300, 6) for c in range(10))]:
+        for _ in range(times):
+            items = rng.permutation(8)[:length]
+            rows.append((name, items.tolist(), (rng.random(length) < 0.3).astype(int).tolist()))
+    log = pa.table(dict(zip(("context", "items", "clicks"), map(list, zip(*rows, strict=True)), strict=True)))
+    counts = prudent.count(prudent.Log(log))
+    monkeypatch.setattr(algorithm, "MOST", 100)
+    fitted = prudent.rank(counts, "pbm").provenance["fitted"]["examination"]  # identified, or this would raise
+    assert len(fitted) == 6
+    continuation = prudent.rank(counts, "dcm").provenance["fitted"]["continuation"]
+    assert 0.5 not in continuation
 
 
 def test_what_is_learned_from_some_holds_for_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

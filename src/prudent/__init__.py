@@ -79,3 +79,7 @@ def __getattr__(name: str) -> object:
     if name not in _ROOMS:
         raise AttributeError(f"module 'prudent' has no attribute {name!r}")
     return getattr(import_module(f"prudent.{_ROOMS[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -88,12 +88,12 @@ Inputs = Annotated[
 Output = Annotated[Path, _option("--output", "-o", help="File to write.")]
 LayoutOption = Annotated[Layout, _option("--layout", panel="Log", help="One row per shown list, or per shown item.")]
 MaxBad = Annotated[float, _option("--max-bad", panel="Log", min=0, max=1, help="Share of bad lists to put up with.")]
-Memory = Annotated[str | None, _option("--memory", panel="Engine", help="Cap, such as 1GB; the rest spills to disk.")]
-Threads = Annotated[int | None, _option("--threads", panel="Engine", min=1, help="Threads of the engine.")]
+Memory = Annotated[str | None, _option("--memory", panel="Engine", help="Cap of DuckDB, such as 1GB; the rest spills.")]
+Threads = Annotated[int | None, _option("--threads", panel="Engine", min=1, max=1024, help="Threads of DuckDB.")]
 EngineOption = Annotated[
     EngineName, _option("--engine", panel="Engine", help="Where to work: on this machine, or on Spark.")
 ]
-Master = Annotated[str, _option("--master", panel="Engine", help="Of Spark: local[2], spark://..., yarn.")]
+Master = Annotated[str, _option("--master", panel="Engine", help="Spark's master: local[2], spark://..., yarn.")]
 Conf = Annotated[
     list[str] | None, _option("--conf", panel="Engine", metavar="KEY=VALUE", help="A setting of Spark; repeatable.")
 ]
@@ -221,7 +221,8 @@ def rank_command(
     if engine == EngineName.spark:
         for name, asked in {"method": method is not None, "scores": scores is not None}.items():
             if asked:
-                raise UsageError(f"--{name} works on this machine only: leave it out, or --engine spark.")
+                raise UsageError(f"--{name} does not work with --engine spark: leave out one of the two.")
+        _check_spark_alone(reading)
         _rank_on_spark(
             inputs,
             output,
@@ -235,7 +236,8 @@ def rank_command(
             **_days(since, until, half_life),
         )
         return
-    target = _here(output, master, conf)
+    _check_here(output, master, conf)
+    target = Path(output)
     files = find_files(inputs) + ([Path(candidates)] if candidates is not None else [])
     _check_parquet(target, files)
     if scores is not None:
@@ -278,7 +280,7 @@ def count_command(
     output: Annotated[str, _option("--output", "-o", help="File to write; with --day, the folder of all days.")],
     day: Annotated[
         str | None,
-        typer.Option(help="Of these lists, such as 2026-11-15: it gets a folder in OUTPUT, or is replaced there."),
+        typer.Option(help="The day these lists are from, such as 2026-11-15: its folder in OUTPUT is replaced."),
     ] = None,
     engine: EngineOption = EngineName.duckdb,
     master: Master = "local[*]",
@@ -288,21 +290,22 @@ def count_command(
 ) -> None:
     """Count logs once; the counts of several days add up in [bold]prudent rank[/bold].
 
-    On Spark, inputs and output may be anywhere that Spark can read and write; elsewhere than on this machine, the
-    output is a folder.
-    """
+    With --engine spark, an output with a scheme (hdfs://, s3a://, file:) becomes a folder of Parquet files; a plain path becomes one file on this machine.
+    """  # noqa: E501 (a line break here would be one in a terminal)
     from prudent.log import find_files, has_scheme
 
+    place = output if has_scheme(output) else str(_target(output, day))
     if engine == EngineName.spark:
-        manifest = _count_on_spark(inputs, output, reading, _spark(master, conf), max_bad, day)
+        _check_spark_alone(reading)
+        manifest = _count_on_spark(inputs, place, reading, _spark(master, conf), max_bad, day)
     else:
-        target = _target(_here(output, master, conf), day)
-        _check_parquet(target, find_files(inputs))
-        manifest = _counts(inputs, reading, max_bad, to=target).manifest
+        _check_here(output, master, conf)
+        _check_parquet(Path(place), find_files(inputs))
+        manifest = _counts(inputs, reading, max_bad, to=Path(place)).manifest
     if as_json:
         print_json(manifest)
         return
-    show_counted(manifest, output if day is None else f"{output} for {day}")
+    show_counted(manifest, place)
     onward = " --engine spark" if has_scheme(output) else ""
     say(f"Next: prudent rank {plain(output)} -o policy.parquet{onward}")
 
@@ -315,13 +318,11 @@ def _count_on_spark(
     from prudent.on_spark import count_on_spark
 
     log = _log(inputs, reading, _engine(reading))
-    if has_scheme(output):
-        with busy("Counting on Spark"):
-            return count_on_spark(log, output, spark, max_bad, day)
-    target = _target(Path(output), day)
-    _check_parquet(target, [])
     with busy("Counting on Spark"):
-        return count(log, spark, target, max_bad).manifest
+        if has_scheme(output):
+            return count_on_spark(log, output, spark, max_bad, day)
+        _check_parquet(Path(output), [])
+        return count(log, spark, output, max_bad).manifest
 
 
 @app.command("check")
@@ -383,7 +384,7 @@ def diff_command(
         typer.Option(metavar="OLD NEW", help="Their scores, which tell why an item entered a list or left it."),
     ] = None,
     output: Annotated[Path | None, _option("--output", "-o", help="File for all changes, as a table.")] = None,
-    limit: Annotated[int, typer.Option(min=0, help="Contexts to show, those with most impressions first.")] = 5,
+    limit: Annotated[int, typer.Option(min=0, max=10_000, help="Contexts to show, the most shown first.")] = 5,
     as_json: Json = False,
 ) -> None:
     """Say what changed from one policy to another, and why.
@@ -603,18 +604,18 @@ def _days(since: str | None, until: str | None, half_life: str | None) -> dict[s
     return {name: value for name, value in asked.items() if value is not None}
 
 
-def _target(output: Path, day: str | None) -> Path:
+def _target(output: str, day: str | None) -> Path:
     """The file for counts: the output, or that of a day in it."""
     from prudent.days import place
 
     if day is None:
-        if output.is_dir():
+        if output.endswith("/") or Path(output).is_dir():
             raise UsageError(
                 f"{output} is a folder. Say of which day these lists are, as in --day 2026-11-15, or name a file."
             )
-        return output
-    if output.is_file() or output.suffix == ".parquet":
-        raise UsageError(f"--day wants the folder of all days, and {output} is a file: -o counts --day {day}")
+        return Path(output)
+    if Path(output).is_file() or output.endswith(".parquet"):
+        raise UsageError(f"--day wants the folder of all days, and {output} is a file. Name another output.")
     return place(output, day)
 
 
@@ -641,15 +642,22 @@ def _spark(master: str, conf: Sequence[str] | None) -> "Spark":
         return Spark.start(master, settings)
 
 
-def _here(output: str, master: str, conf: Sequence[str] | None) -> Path:
-    """An output on this machine."""
+def _check_here(output: str, master: str, conf: Sequence[str] | None) -> None:
+    """Without Spark, outputs are on this machine and nothing is said of Spark."""
     from prudent.log import has_scheme
 
     if has_scheme(output):
         raise UsageError(f"{output} is not a path on this machine. Spark writes there: --engine spark.")
     if conf or master != "local[*]":
         raise UsageError("--master and --conf are for Spark: add --engine spark.")
-    return Path(output)
+
+
+def _check_spark_alone(reading: Reading) -> None:
+    """With Spark, nothing is said of DuckDB."""
+    if reading.memory is not None or reading.threads is not None:
+        raise UsageError(
+            "--memory and --threads are for DuckDB. Of Spark: --conf spark.driver.memory=4g, --master local[2]."
+        )
 
 
 def _engine(reading: Reading) -> "DuckDB":

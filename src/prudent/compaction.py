@@ -13,6 +13,7 @@ from prudent.engines.duckdb import DuckDB
 from prudent.engines.quoting import file_text
 from prudent.errors import CountsError, WriteError
 from prudent.files import make_folder, manifest_path, reason
+from prudent.log import parquet_files
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ def compact(folder: str | PathLike[str], before: date | str, engine: DuckDB | No
     into it, and only then are they removed. The next call removes what a kill has left.
     """
     engine = engine or DuckDB()
-    found = sorted(file for file in Path(folder).rglob("*.parquet") if _is_day_in(file, Path(folder)))
+    found = [file for file in parquet_files(Path(folder)) if _is_day_in(file, Path(folder))]
     if not found:
         raise CountsError(f"{folder} has no days to merge: there is no counts file in a folder such as day=2026-11-15.")
     valid = {file: span for file, span in in_force(found) if span is not None}

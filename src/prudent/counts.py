@@ -28,7 +28,7 @@ from prudent.engines.footer import (
 from prudent.engines.quoting import file_text, text
 from prudent.errors import CountsError, LogError, UsageError
 from prudent.files import TemporaryFolder, manifest_path, replacing, write_manifest
-from prudent.log import Candidates, Log, find_files, first_bytes, has_scheme
+from prudent.log import Candidates, Log, find_files, first_bytes, has_scheme, parquet_files
 from prudent.numbered import Numbered, number
 
 MAX_BAD = 0.01
@@ -291,7 +291,7 @@ def _holds_counts(connection: duckdb.DuckDBPyConnection, file: Path) -> bool:
 
 def _find_counts(paths: Sequence[str | PathLike[str]]) -> list[Path]:
     for path in paths:
-        if Path(path).is_dir() and not any(Path(path).rglob("*.parquet")):
+        if Path(path).is_dir() and not parquet_files(Path(path)):
             raise CountsError(f"{path} holds no counts. Count a day into it: prudent count LOG -o {path} --day DATE")
     return find_files(paths)
 

@@ -9,12 +9,13 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import date, datetime, timedelta
-from os import PathLike
+from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
 
 from prudent.errors import CountsError, UsageError
 from prudent.files import make_folder
+from prudent.log import parquet_files
 
 UNIT = 1 << 20
 """The weight of a list that counts in full: weights are whole numbers of 2⁻²⁰, so that their sums are exact."""
@@ -218,14 +219,26 @@ def day_folder(day: date | str) -> str:
 
 def place(folder: str | PathLike[str], day: date | str) -> Path:
     """The file for the counts of a day; its folder is made if there is none."""
+    inside = [other for other in Path(folder).glob(f"{_PREFIX}*/") if parquet_files(other)]
+    check_not_merged(fspath(folder), [other.name for other in inside], day)
+    own = Path(folder) / day_folder(day)
+    target = own / "counts.parquet"
+    if own in inside and parquet_files(own) != [target]:
+        raise CountsError(f"{own} holds other files than counts.parquet, as Spark writes them. Remove it first.")
+    make_folder(folder)
+    make_folder(own)
+    return target
+
+
+def check_not_merged(folder: str, others: Iterable[str], day: date | str) -> None:
+    """Stop where a day that is to be counted is in one of the other folders of days already."""
     span = Span(*[parse_day("day", day)] * 2)
-    for other in Path(folder).glob(f"{_PREFIX}*/"):
-        if any(other.rglob("*.parquet")) and _parse_span(other).holds(span):
+    for other in others:
+        if _parse_span(Path(other)).holds(span):
             raise CountsError(
-                f"{span} was merged into {other} and cannot be counted anew. Lists that came late can be counted into "
-                "a file of their own, and given to prudent rank beside the folder."
+                f"{span} was merged into {folder}/{other} and cannot be counted anew. Lists that came late can be "
+                "counted into a file of their own, and given to prudent rank beside the folder."
             )
-    return make_folder(make_folder(folder) / span.folder) / "counts.parquet"
 
 
 def parse_day(option: str, day: date | str) -> date:

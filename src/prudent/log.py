@@ -158,6 +158,13 @@ class Log(Table):
         columns = ", ".join(f"{meaning}={name!r}" for meaning, name in self.columns.items())
         return f"Log({self.name}, layout={self.layout!r}, {columns})"
 
+    def find(self, columns: Iterable[str], where: str) -> None:
+        """Check that the source's `columns` hold what is needed, and are not what a log ends up as."""
+        columns = list(columns)
+        if {"context", "rank", "item", "lower", "mean"} <= set(columns):
+            raise LogError(f"{where} is a policy, which prudent rank has written. Give it a log, or counts.")
+        super().find(columns, where)
+
     def _hint(self, columns: list[str]) -> str:
         other: Layout = "rows" if self.layout == "lists" else "lists"
         fits = set(_COLUMNS[other]) <= set(columns)
@@ -209,12 +216,24 @@ def find_files(source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
     return found
 
 
+def parquet_files(folder: Path) -> list[Path]:
+    """The Parquet files in a folder and below, also behind symbolic links, sorted; what is hidden does not count."""
+    found, seen = [], set()
+    for where, inside, files in os.walk(folder, followlinks=True):
+        real = os.path.realpath(where)
+        inside[:] = [] if real in seen else [name for name in inside if not name.startswith((".", "_"))]
+        if real not in seen:
+            found += [Path(where, name) for name in files if name.endswith(".parquet") and name[0] not in "._"]
+        seen.add(real)
+    return sorted(found)
+
+
 def _files_of(name: str) -> list[Path]:
     path = Path(name)
     if not name:
         return []
     if os.path.isdir(path):
-        matches = sorted(path.rglob("*.parquet"))
+        matches = parquet_files(path)
         if not matches:
             raise LogError(f"The folder {path} holds no *.parquet file. Name the files, or a glob such as *.jsonl.")
         return matches
@@ -231,7 +250,8 @@ def _files_of(name: str) -> list[Path]:
             f"{name} is not a path on this machine. Spark reads it: engine=prudent.Spark(...) (--engine spark)."
         )
     siblings = [p.name for p in path.parent.iterdir()] if os.path.isdir(path.parent) else []
-    raise LogError(f"There is no file {path}.{did_you_mean(path.name, siblings)}")
+    alike = [name for name in siblings if did_you_mean(path.stem, [Path(name).stem])]  # by more than the ending
+    raise LogError(f"There is no file {path}.{did_you_mean(path.name, alike)}")
 
 
 def find_text_files(source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> list[Path]:

@@ -19,7 +19,8 @@ from prudent.errors import LogError
 from prudent.log import Candidates
 
 _BYTES = 160  # that one cell costs at most on its way through the arrays
-_SHARE = 0.15  # of the memory that arrays may take; the rest is the database's
+_SHARE = 0.15  # of the memory that arrays may take
+_DATABASE = 0.8  # of it for the database, which takes more than it is allowed, and for Python
 _MOST = 8_000_000  # cells of a part, however much memory there is: more are not faster
 
 
@@ -47,6 +48,7 @@ class Numbered:
     pairs_of: IntArray  # this and the rest: one entry per context
     offered_of: IntArray  # pairs that may be shown
     cells_of: IntArray
+    longest_of: IntArray  # positions of the longest list
     lists_of: FloatArray  # logged
 
     @property
@@ -70,14 +72,14 @@ class Numbered:
         first = 0
         try:
             # What the arrays take, the database has to do without.
-            self.connection.execute(f"set memory_limit = '{int((1 - 3 * _SHARE) * self.memory)} bytes'")
+            _limit_memory(self.connection, (_DATABASE - 2 * _SHARE) * self.memory)
             while first < self.contexts:
                 before = upto[first - 1] if first else 0
                 last = max(first + 1, int(np.searchsorted(upto, before + most, side="right")))
                 yield self._part(first, last)
                 first = last
         finally:
-            self.connection.execute(f"set memory_limit = '{self.memory} bytes'")
+            _limit_memory(self.connection, _DATABASE * self.memory)
 
     def some(self, contexts: BoolArray) -> Part:
         """Only the contexts that are marked, numbered anew."""
@@ -140,11 +142,17 @@ def _memory_limit(connection: duckdb.DuckDBPyConnection) -> int:
     return int(float(size) * 1024 ** ["bytes", "KiB", "MiB", "GiB", "TiB"].index(unit))
 
 
+def _limit_memory(connection: duckdb.DuckDBPyConnection, limit: float) -> None:
+    connection.execute(f"set memory_limit = '{int(limit)} bytes'")
+
+
 def number(
     connection: duckdb.DuckDBPyConnection, counts: str, costly: bool, unit: int, candidates: Candidates | None
 ) -> Numbered:
     """Number the pairs of `counts`, a query for the histogram, and of the candidates; a costly query is run once."""
     run = connection.execute
+    memory = _memory_limit(connection)
+    _limit_memory(connection, _DATABASE * memory)
     run("set preserve_insertion_order = false")  # what is to be in order here says so, and the rest costs less memory
     if costly:
         run(f"create table histogram as {counts}")
@@ -173,13 +181,15 @@ def number(
     )
     run(
         "create table contexts as select context, pairs, offered, coalesce(cells, 0) as cells, "
-        "coalesce(lists, 0) as lists, coalesce(clicks, 0) as clicks "
+        "coalesce(lists, 0) as lists, coalesce(clicks, 0) as clicks, coalesce(longest, 0) as longest "
         "from (select context, count(*) as pairs, count(*) filter (offered) as offered from pairs group by context) "
         "left join (select context, count(*) as cells, sum(n) filter (position = 1) as lists, "
-        f"sum(n) filter (click) as clicks from ({counts}) group by context) using (context) order by context"
+        f"sum(n) filter (click) as clicks, max(position) as longest from ({counts}) group by context) "
+        "using (context) order by context"
     )
     of = run(
-        "select pairs, offered, cells, lists::bigint as lists, clicks::bigint as clicks from contexts order by rowid"
+        "select pairs, offered, cells, lists::bigint as lists, clicks::bigint as clicks, longest "
+        "from contexts order by rowid"
     )
     found = of.fetchnumpy()
     if costly:
@@ -187,13 +197,14 @@ def number(
     run("set preserve_insertion_order = true")  # a policy is written as it lies
     return Numbered(
         connection,
-        _memory_limit(connection),
+        memory,
         unit,
         positions=int(longest),
         clicks=float(found["clicks"].sum() / unit),
         pairs_of=found["pairs"],
         offered_of=found["offered"],
         cells_of=found["cells"],
+        longest_of=found["longest"],
         lists_of=found["lists"] / unit,
     )
 

@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
+from importlib.util import find_spec
 from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,8 +21,8 @@ from prudent.algorithm import Plan, check_clicks, check_kept, enough, learn, mea
 from prudent.bounds import Bound, bounds
 from prudent.cells import Cells
 from prudent.click_models import ClickModel, click_models
-from prudent.counts import COLUMNS, MAX_BAD, QUERY, check_max_bad, check_tally, count_manifest
-from prudent.days import UNIT, Days, choose, day_folder
+from prudent.counts import COLUMNS, MAX_BAD, QUERY, Counts, check_max_bad, check_tally, count_manifest
+from prudent.days import UNIT, Days, check_not_merged, choose, day_folder
 from prudent.engines.spark import Spark
 from prudent.errors import CountsError, LogError, UsageError
 from prudent.files import manifest_text
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _KEYS = ", ".join(COLUMNS[:-1])
+_BYTES = 16_000_000  # of files of counts for a task to be worth its start
 _ROWS = 1_000_000  # of counts that a task holds at a time; a context with more is held whole
 _VALUES = ("lists", "value", "lower", "usual_value", "usual_lower", "differ")  # of a context, on each of its rows
 _OF = "of_"  # what their columns begin with
@@ -54,10 +56,17 @@ def count_on_spark(
     machine, ``prudent.count(log, engine=prudent.Spark(session))`` brings them there.
     """
     check_max_bad(max_bad)
-    engine = engine or Spark()
+    if not isinstance(log, Log):
+        raise UsageError(
+            f"count_on_spark takes a Log, not a {type(log).__name__}: wrap it, as in prudent.Log(frame, ...)."
+        )
+    engine = _engine(engine)
     target = fspath(to).rstrip("/")
     if day is not None:
+        check_not_merged(target, engine.day_folders(target), day)
         target = f"{target}/{day_folder(day)}"
+    if log.in_files:
+        engine.check_apart(target, log.names)
     tally = engine.write_counts(log, QUERY, target, lambda tally: check_tally(tally, log, max_bad))
     manifest = count_manifest(log.names, replace(tally, left_out=log.left_out))
     engine.write_text(f"{target}.manifest.json", manifest_text(manifest))
@@ -99,11 +108,33 @@ def rank_on_spark(
     bound = bounds.parse(bound) if isinstance(bound, str) else bound
     length = None if length is None else whole_number("length", length, 1)
     min_lists = whole_number("min_lists", min_lists, 0)
-    session = (engine or Spark()).fresh_session({"spark.sql.execution.arrow.maxRecordsPerBatch": "100000"})
+    if isinstance(counts, Counts):
+        raise UsageError("rank_on_spark reads files of counts; prudent.rank ranks counts on this machine.")
+    for package in ("pyarrow", "pandas"):
+        if find_spec(package) is None:
+            raise UsageError(f"Ranking on Spark needs {package}: pip install 'prudent[spark]'")
+    session = _engine(engine).fresh_session({"spark.sql.execution.arrow.maxRecordsPerBatch": "100000"})
     found = _find(session, counts, since, until, half_life)
+    hadoop.check_apart(session, fspath(to), found.given)
+    with hadoop.explaining(f"rank {', '.join(found.given)}"):
+        return _rank_found(session, found, fspath(to), model, bound, length, candidates, min_lists)
+
+
+def _rank_found(
+    session: "SparkSession",
+    found: "_Found",
+    to: str,
+    model: ClickModel,
+    bound: Bound,
+    length: int | None,
+    candidates: Any,
+    min_lists: int,
+) -> Mapping[str, Any]:
+    from prudent.engines import hadoop
+
     rows = _rows(session, found, candidates)
+    contexts = _per_context(rows).persist()
     try:
-        contexts = _per_context(rows).persist()
         totals = _totals(contexts, found.unit, min_lists)
         check_clicks(totals["clicks"], totals["all_lists"])
         check_kept(totals["contexts"], min_lists)
@@ -122,7 +153,7 @@ def rank_on_spark(
         if min(plan.length, totals["most_kept"]) > totals["positions"]:
             warn_too_long(totals["positions"])
         ranked = _rank(rows, plan, found.unit)
-        with hadoop.replacing(session, fspath(to)) as folder:
+        with hadoop.replacing(session, to, POLICY) as folder:
             of_lists = _write(session, ranked, folder)
         provenance = {
             "prudent": __version__,
@@ -133,9 +164,9 @@ def rank_on_spark(
             "min_lists": min_lists,
             "candidates": None if candidates is None else _name(candidates),
             "counts": {
-                "inputs": found.names,
+                "inputs": list(found.given),
                 "lists": totals["all_lists"],
-                **_rejected(session, found.names),
+                **_rejected(session, list(found.weights)),
                 **({"days": found.days.as_json()} if found.days else {}),
             },
             "fitted": {**plan.fitted.parameters, **({"prior": dict(prior)} if prior else {})},
@@ -148,11 +179,17 @@ def rank_on_spark(
                 **means(of_lists),
             },
         }
-        hadoop.write_text(session, f"{fspath(to).rstrip('/')}.manifest.json", manifest_text(provenance))
+        hadoop.write_text(session, f"{to.rstrip('/')}.manifest.json", manifest_text(provenance))
         return provenance
     finally:
         contexts.unpersist()
         rows.unpersist()
+
+
+def _engine(given: Spark | None) -> Spark:
+    if given is not None and not isinstance(given, Spark):
+        raise UsageError(f"The engine is a {type(given).__name__}: wrap it, as in prudent.Spark(session).")
+    return given or Spark()
 
 
 # --- the counts -------------------------------------------------------------------------------------------------------
@@ -162,25 +199,24 @@ def rank_on_spark(
 class _Found:
     """Files of counts, each with its weight."""
 
+    given: Sequence[str]  # the paths that name them
     weights: Mapping[str, int]  # by file
     unit: int
     days: Days | None
-
-    @property
-    def names(self) -> list[str]:
-        return list(self.weights)
 
 
 def _find(session: "SparkSession", given: Any, since: Any, until: Any, half_life: Any) -> _Found:
     from prudent.engines import hadoop
 
     paths = [given] if isinstance(given, str | PathLike) else list(given)
+    if not paths:
+        raise UsageError("No counts were named.")
     names = [file for path in paths for file in hadoop.find(session, fspath(path))]
     known = {Path(name): name for name in names}  # days look at folders alone, for which any path will do
     chosen = choose(list(known), since, until, half_life)
     weights = chosen.weights or (1,) * len(chosen.files)
     files = dict(zip((known[file] for file in chosen.files), weights, strict=True))
-    return _Found(files, UNIT if chosen.weights else 1, chosen.days)
+    return _Found([fspath(path) for path in paths], files, UNIT if chosen.weights else 1, chosen.days)
 
 
 def _rows(session: "SparkSession", found: _Found, candidates: Any) -> "DataFrame":
@@ -194,14 +230,16 @@ def _rows(session: "SparkSession", found: _Found, candidates: Any) -> "DataFrame
     groups: dict[int, list[str]] = {}
     for name, weight in found.weights.items():
         groups.setdefault(weight, []).append(hadoop.escaped(name))
-    tables = []
+    tables: list[DataFrame] = []
     for weight, names in groups.items():
         table = session.read.parquet(*names)
         _check_columns(table, COLUMNS, names[0], "counts")
+        if tables and dict(table.dtypes)["item"] != dict(tables[0].dtypes)["item"]:
+            raise CountsError(f"{names[0]} names its items by another type than other files: they cannot be added.")
         tables.append(table.selectExpr(*COLUMNS[:-1], f"n * {weight}L as n", f"{candidates is None} as offered"))
     rows = reduce(lambda one, other: one.unionAll(other), tables)
     if candidates is not None:
-        offer = session.read.parquet(fspath(candidates)) if isinstance(candidates, str | PathLike) else candidates
+        offer = _offer(session, candidates)
         _check_columns(offer, ("context", "item"), _name(candidates), "candidates")
         for column in ("context", "item"):
             theirs, ours = (dict(of.dtypes)[column] for of in (offer, rows))
@@ -212,17 +250,38 @@ def _rows(session: "SparkSession", found: _Found, candidates: Any) -> "DataFrame
         nothing = "0 as position", "0 as prev", "false as click", "false as more", "0L as n", "true as offered"
         rows = rows.unionAll(offer.selectExpr("context", "item", *nothing))
     # Ranges rather than hashes: what each task writes then follows what the one before it wrote.
-    together = rows.repartitionByRange("context")
+    together = rows.repartitionByRange(_tasks(session, list(found.weights)), "context")
     summed = together.groupBy(*COLUMNS[:-1]).agg({"n": "sum", "offered": "max"})
     summed = summed.selectExpr(*COLUMNS[:-1], "`sum(n)` as n", "`max(offered)` as offered")
     return summed.sortWithinPartitions(*COLUMNS[:-1]).persist(StorageLevel.DISK_ONLY)
+
+
+def _offer(session: "SparkSession", candidates: Any) -> "DataFrame":
+    from prudent.engines import hadoop
+
+    if hasattr(candidates, "selectExpr"):
+        frame: DataFrame = candidates
+        return frame
+    if not isinstance(candidates, str | PathLike):
+        raise UsageError(f"Candidates are Parquet files or a DataFrame of Spark, not a {type(candidates).__name__}.")
+    return session.read.parquet(*map(hadoop.escaped, hadoop.find(session, fspath(candidates))))
+
+
+def _tasks(session: "SparkSession", files: Sequence[str]) -> int:
+    """How many tasks rank: as many as Spark is set to shuffle to, but none for a few rows."""
+    from prudent.engines import hadoop
+
+    size = sum(hadoop.size(session, file) for file in files)
+    most = int(session.conf.get("spark.sql.shuffle.partitions") or 200)
+    return max(1, min(most, max(session.sparkContext.defaultParallelism, size // _BYTES)))
 
 
 def _check_columns(table: "DataFrame", columns: Sequence[str], name: str, what: str) -> None:
     types = dict(table.dtypes)
     missing = [column for column in columns if column not in types]
     if missing:
-        raise CountsError(f"{name} does not hold {what}: it has no column {missing[0]}.")
+        first = " Count the log first: prudent count, or prudent.count_on_spark." if what == "counts" else ""
+        raise CountsError(f"{name} does not hold {what}: it has no column {missing[0]}.{first}")
     for column in ("context", "item"):
         if types[column] not in ("string", "bigint", "int", "smallint", "tinyint"):
             raise CountsError(
@@ -300,24 +359,34 @@ def _totals(contexts: "DataFrame", unit: int, min_lists: int) -> dict[str, int]:
 
 def _samples(rows: "DataFrame", contexts: "DataFrame", totals: Mapping[str, int], unit: int) -> tuple[Part, Part]:
     """See `prudent.algorithm`: the contexts with most lists, and contexts in a random order, as many as are enough."""
-    from pyspark.sql.functions import broadcast, lit, struct
+    from pyspark.sql.functions import broadcast, col, lit, struct
 
     from prudent import algorithm
 
-    found = []
-    anyhow = {"random": "md5(cast(context as string))", "name": "context"}
-    for order in ({"heavy": "-lists", **anyhow}, anyhow):
-        keyed = contexts.selectExpr("context", "pairs", "cells", *(f"{key} as {name}" for name, key in order.items()))
+    keyed = contexts.selectExpr(
+        "context", "pairs", "cells", "longest", "-lists as heavy", "md5(cast(context as string)) as random"
+    )
+
+    def upto(some: "DataFrame", order: Sequence[str], share: float) -> Any:
+        """Whether a context is one of the first in this order that are enough."""
         # Each context has a pair at least, so that so many are enough.
-        table = keyed.orderBy(*order).limit(algorithm.MOST).toArrow()
-        last = enough(*(table[name].to_numpy().astype(np.int64) for name in ("pairs", "cells"))) - 1
-        upto = struct(*(lit(table[name][last].as_py()).cast(keyed.schema[name].dataType) for name in order))
-        chosen = keyed.where(struct(*order) <= upto).select("context")
-        part = rows.join(broadcast(chosen), "context", "left_semi").orderBy(*COLUMNS[:-1]).toArrow()
-        found.append(_part(part, unit)[0])
-        if found[0].cells.pairs == totals["pairs"]:  # they are all
-            return found[0], found[0]
-    return found[0], found[1]
+        table = some.orderBy(*order).limit(algorithm.MOST).toArrow()
+        pairs, cells = (table[name].to_numpy().astype(np.int64) for name in ("pairs", "cells"))
+        last = enough(pairs, cells, share) - 1
+        ends = struct(*(lit(table[name][last].as_py()).cast(keyed.schema[name].dataType) for name in order))
+        return struct(*order) <= ends
+
+    def part(chosen: Any) -> Part:
+        some = broadcast(keyed.where(chosen).select("context"))
+        return _part(rows.join(some, "context", "left_semi").orderBy(*COLUMNS[:-1]).toArrow(), unit)[0]
+
+    if totals["pairs"] <= algorithm.MOST and totals["cells"] <= algorithm.MOST_CELLS:
+        whole = part(lit(True))
+        return whole, whole
+    heaviest, anyhow = ("heavy", "random", "context"), ("random", "context")
+    full = col("longest") == totals["positions"]
+    keyed = keyed.withColumn("later", ~(full & upto(keyed.where(full), heaviest, 0.5)))
+    return part(upto(keyed, ("later", *heaviest), 1.0)), part(upto(keyed, anyhow, 1.0))
 
 
 # --- what is done where the contexts are ------------------------------------------------------------------------------

@@ -105,7 +105,8 @@ def show_left_out(left_out: Mapping[str, int]) -> None:
 
 
 def _table(*columns: str, title: str | None = None) -> Table:
-    table = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False, header_style="dim")
+    table = Table(title_justify="left", box=None, pad_edge=False, header_style="dim")
+    table.title = None if title is None else Text(title, style="bold")  # names are no markup
     for i, column in enumerate(columns):
         table.add_column(column, justify="left" if i == 0 else "right", overflow="fold")
     return table

@@ -1,6 +1,7 @@
 """Ranking on Spark: the lists, the numbers and the summary of `prudent.rank`, to the last bit."""
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from pyspark.sql import SparkSession
 
 import prudent
 from prudent import algorithm, on_spark
-from prudent.errors import CountsError, LogError, PrudentWarning, UsageError
+from prudent.errors import CountsError, LogError, PrudentError, PrudentWarning, UsageError, WriteError
 from prudent.simulate import make_world, write_log
 
 from ..command import run
@@ -237,6 +238,52 @@ def test_a_skewed_context_is_ranked_like_any_other(quick: SparkSession, tmp_path
     same(tmp_path, found, prudent.rank(counts, "cm"))
 
 
+def test_nothing_is_replaced_that_is_not_ours(
+    log: Path, counts: prudent.Counts, quick: SparkSession, tmp_path: Path
+) -> None:
+    engine = prudent.Spark(quick)
+    for name, file in (("mine", "part-0.parquet"), ("dots", ".git/config")):
+        target = tmp_path / name / file
+        target.parent.mkdir(parents=True)
+        shutil.copy(log, target)
+        with pytest.raises(WriteError, match="Cannot write"):
+            prudent.count_on_spark(prudent.Log(str(log)), tmp_path / name, engine)
+        assert target.exists()
+    with pytest.raises(UsageError, match="would take the place of"):
+        prudent.count_on_spark(prudent.Log(str(tmp_path / "mine")), tmp_path / "mine", engine)
+    with pytest.raises(UsageError, match="would take the place of"):
+        prudent.rank_on_spark(counts.files[0].parent, counts.files[0].parent, engine)
+    prudent.count_on_spark(prudent.Log(str(log)), tmp_path / "counts", engine)
+    with pytest.raises(WriteError, match="has the columns context, item, position"):
+        prudent.rank_on_spark(counts.files, tmp_path / "counts", engine)
+
+
+def test_a_merged_day_is_not_counted_again(log: Path, quick: SparkSession, tmp_path: Path) -> None:
+    for day in ("2026-11-01", "2026-11-02", "2026-11-03"):
+        prudent.count(prudent.Log(log), to=tmp_path / "counts", day=day)
+    prudent.compact(tmp_path / "counts", before="2026-11-03")
+    with pytest.raises(CountsError, match="was merged into"):
+        prudent.count_on_spark(prudent.Log(str(log)), tmp_path / "counts", prudent.Spark(quick), day="2026-11-01")
+
+
+@pytest.mark.parametrize("what", ["damaged", "none", "candidates", "table"])
+def test_errors_are_one_line(what: str, counts: prudent.Counts, quick: SparkSession, tmp_path: Path) -> None:
+    given: Any = list(counts.files)
+    settings: dict[str, Any] = {}
+    if what == "damaged":
+        given = tmp_path / "damaged.parquet"
+        given.write_bytes(counts.files[0].read_bytes()[:2000])
+    elif what == "none":
+        given = []
+    elif what == "candidates":
+        settings["candidates"] = tmp_path / "nowhere.parquet"
+    else:
+        settings["candidates"] = pa.table({"context": ["a"], "item": ["b"]})
+    with pytest.raises(PrudentError) as error:
+        prudent.rank_on_spark(given, tmp_path / "policy", prudent.Spark(quick), **settings)
+    assert len(str(error.value).splitlines()) == 1
+
+
 # --- the command line -------------------------------------------------------------------------------------------------
 
 
@@ -257,6 +304,17 @@ def test_count_and_rank_on_the_command_line(log: Path, counts: prudent.Counts, t
     assert json.loads(ran.out)["summary"]["contexts"] == 80
 
 
+def test_what_is_no_log_no_counts_and_no_engine(counts: prudent.Counts, quick: SparkSession, tmp_path: Path) -> None:
+    given: Any = quick
+    with pytest.raises(UsageError, match="takes a Log, not a DataFrame"):
+        prudent.count_on_spark(given.range(1), tmp_path / "x", prudent.Spark(quick))
+    with pytest.raises(UsageError, match="wrap it"):
+        prudent.rank_on_spark(counts.files, tmp_path / "x", given)
+    given = counts
+    with pytest.raises(UsageError, match="reads files of counts"):
+        prudent.rank_on_spark(given, tmp_path / "x", prudent.Spark(quick))
+
+
 @pytest.mark.parametrize(
     ("args", "said"),
     [
@@ -266,10 +324,11 @@ def test_count_and_rank_on_the_command_line(log: Path, counts: prudent.Counts, t
         ),
         (
             ["rank", "x.parquet", "-o", "p", "--engine", "spark", "--method", "ips"],
-            "--method works on this machine",
+            "--method does not work with",
         ),
-        (["rank", "x.parquet", "-o", "p", "--engine", "spark", "--scores", "s"], "--scores works on this machine only"),
+        (["rank", "x.parquet", "-o", "p", "--engine", "spark", "--scores", "s"], "--scores does not work with"),
         (["rank", "x.parquet", "-o", "hdfs://h/p"], "Spark writes there: --engine spark"),
+        (["rank", "x.parquet", "-o", "p", "--engine", "spark", "--memory", "1GB"], "--memory and --threads are for"),
         (["count", "x.parquet", "-o", "p", "--master", "yarn"], "--master and --conf are for Spark"),
     ],
 )

@@ -299,6 +299,24 @@ def test_folders_globs_and_patterns_that_are_names(folder: Path, spark: prudent.
         assert prudent.count(prudent.Log(source, layout=layout), engine=spark).tally.lists == lists
 
 
+@pytest.mark.parametrize("name", ["_log.parquet", ".log.jsonl", "_log.csv", "a:b.parquet"])
+def test_files_that_spark_would_pass_over(folder: Path, spark: prudent.Spark, name: str) -> None:
+    """One of them among others would be missing in the counts without a word."""
+    good = f"good{Path(name[1:]).suffix}"
+    Path(name).write_bytes(Path(good).read_bytes())
+    with pytest.raises(LogError, match=f"^Spark does not read {name}: names of files must not begin with a dot or an"):
+        prudent.count(prudent.Log([good, name], layout=bad.layout_of(name)), engine=spark)
+
+
+@pytest.mark.parametrize(
+    "name", ["day=1/a=b.parquet", "a b%20c#d?e.parquet", "x\\y.parquet", "a{b,c}.parquet", "é.parquet"]
+)
+def test_names_of_files_with_odd_signs(folder: Path, spark: prudent.Spark, name: str) -> None:
+    Path(name).parent.mkdir(exist_ok=True)
+    Path(name).write_bytes(Path("good.parquet").read_bytes())
+    same(name, "lists", spark)
+
+
 EVIL = ['"; drop table', "'); --", "sélect {x} [y]", "a.b", "`a`.`b`", "${x} \\", " ", "$['a']", "\"a'b`"]
 
 

@@ -196,7 +196,7 @@ for make in (prudent.Spark, prudent.Spark.start):
     except prudent.errors.UsageError as error:
         print(error)
 """
-    assert run(code).stdout == "Counting with Spark needs pyspark: pip install 'prudent[spark]'\n" * 2
+    assert run(code).stdout == "Spark needs pyspark: pip install 'prudent[spark]'\n" * 2
 
 
 def test_the_core_does_not_import_pyspark() -> None:

@@ -1,7 +1,8 @@
 """Files wherever Spark reaches them, hdfs://, s3a:// or file:, through the file systems of its Java side."""
 
+import re
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -47,7 +48,9 @@ def find(session: "SparkSession", name: str) -> list[str]:
         there = system.exists(place)
         matches = [system.getFileStatus(place)] if there else list(system.globStatus(place) or [])
         found = [file for match in matches for file in _files_of(system, match)]
-    kept = [file for file in found if not file.endswith(".manifest.json")]  # lies beside an output
+    # A pattern is not meant for what lies beside an output, nor for what is hidden.
+    aside = re.compile(r"[.]manifest[.]json$|/[._][^/]*$")
+    kept = found if there else [file for file in found if not aside.search(file)]
     if not kept:
         folders = any(match.isDirectory() for match in matches)
         raise LogError(f"{name} holds no *.parquet file." if folders else f"There is no file {name}.")
@@ -67,6 +70,13 @@ def _files_of(system: Any, status: Any) -> Iterator[str]:
             yield file.toString()
 
 
+def size(session: "SparkSession", path: str) -> int:
+    """Bytes of a file."""
+    with _reading(path):
+        system, place = locate(session, path)
+        return int(system.getFileStatus(place).getLen())
+
+
 def first_bytes(session: "SparkSession", path: str, size: int) -> bytes:
     """The first bytes of a file, unzipped."""
     java: Any = session._jvm
@@ -78,6 +88,33 @@ def first_bytes(session: "SparkSession", path: str, size: int) -> bytes:
             return bytes(plain.readNBytes(size))
         finally:
             stream.close()
+
+
+def day_folders(session: "SparkSession", path: str) -> list[str]:
+    """The names of the folders of days in a folder, if there is one."""
+    with _reading(path):
+        system, place = locate(session, path)
+        inside = system.listStatus(place) if system.exists(place) else []
+        names = [status.getPath().getName() for status in inside if status.isDirectory()]
+    return [name for name in names if name.startswith("day=")]
+
+
+def check_apart(session: "SparkSession", target: str, inputs: Sequence[str]) -> None:
+    """Stop where an output would take the place of what it is made from."""
+    out = locate(session, target)[1].toString().rstrip("/")
+    for name in inputs:
+        given = locate(session, name)[1].toString().rstrip("/")
+        if out == given or out.startswith(f"{given}/") or given.startswith(f"{out}/"):
+            raise UsageError(f"{target} would take the place of {name}, from which it is made. Choose another output.")
+
+
+@contextmanager
+def explaining(work: str) -> Iterator[None]:
+    """What Java throws while it works, as one line."""
+    try:
+        yield
+    except JAVA_ERRORS as error:
+        raise LogError(f"Spark cannot {work}: {_reason(error)}.") from error
 
 
 def exists(session: "SparkSession", path: str) -> bool:
@@ -129,7 +166,7 @@ def fetch(session: "SparkSession", folder: str, target: Path) -> list[Path]:
 
 
 @contextmanager
-def replacing(session: "SparkSession", target: str) -> Iterator[str]:
+def replacing(session: "SparkSession", target: str, columns: Sequence[str]) -> Iterator[str]:
     """A folder to write to; it takes the target's place when the block ends well and vanishes when it does not.
 
     On this machine and on HDFS renaming is one step: the target is the old folder or the new one, whole, but for the
@@ -138,9 +175,10 @@ def replacing(session: "SparkSession", target: str) -> Iterator[str]:
     """
     with _writing(target):
         system, place = locate(session, target)
-        _check_target(system, place, target)
+        _check_target(session, system, place, target, columns)
         part, old = _hidden(session, place), _hidden(session, place)
-        system.mkdirs(part)  # fails now and not after the work, where it is not allowed
+        if not system.mkdirs(part):  # now and not after the work
+            raise OSError("the folder cannot be made")
     try:
         yield part.toString()
         with _writing(target):
@@ -178,16 +216,22 @@ def shared_folder(session: "SparkSession") -> Iterator[str]:
             system.delete(place, True)
 
 
-def _check_target(system: Any, place: Any, target: str) -> None:
-    """A folder of counts may be replaced, and nothing else: what is in it will be gone."""
+def _check_target(session: "SparkSession", system: Any, place: Any, target: str, columns: Sequence[str]) -> None:
+    """Only what has the same columns may be replaced: what is in the folder will be gone."""
     if not system.exists(place):
         return
     if not system.getFileStatus(place).isDirectory():
         raise WriteError(f"Cannot write {target}: it is a file, and Spark writes a folder. Name another, or remove it.")
     inside = [status.getPath().getName() for status in system.listStatus(place)]
-    foreign = sorted(name for name in inside if not name.startswith(("part-", "_SUCCESS", ".")))
+    ours = re.compile(r"_SUCCESS|\._SUCCESS\.crc|part-[^/]*\.parquet|\.part-[^/]*\.crc")
+    foreign = sorted(name for name in inside if not ours.fullmatch(name))
     if foreign:
         raise WriteError(f"Cannot write {target}: it is a folder with {foreign[0]} in it. Name a new folder.")
+    if any(name.startswith("part-") for name in inside):
+        there = session.read.parquet(escaped(place.toString())).columns
+        if list(there) != list(columns):
+            what = ", ".join(there)
+            raise WriteError(f"Cannot write {target}: what lies there has the columns {what}. Name a new folder.")
 
 
 def _hidden(session: "SparkSession", place: Any) -> Any:

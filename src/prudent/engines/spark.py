@@ -6,7 +6,7 @@ import subprocess
 import sys
 import tempfile
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -43,7 +43,7 @@ class Spark:
 
     def __post_init__(self) -> None:
         if find_spec("pyspark") is None:
-            raise UsageError("Counting with Spark needs pyspark: pip install 'prudent[spark]'")
+            raise UsageError("Spark needs pyspark: pip install 'prudent[spark]'")
         if self.session is not None:
             check_session(self.session)
 
@@ -83,6 +83,18 @@ class Spark:
 
         with spark_jobs.counting(self._given, log, query) as job:
             return job.write_counts_folder(target, check)
+
+    def day_folders(self, folder: str) -> list[str]:
+        """The names of the folders of days in a folder."""
+        from prudent.engines import hadoop
+
+        return hadoop.day_folders(self._given, folder)
+
+    def check_apart(self, target: str, inputs: Sequence[str]) -> None:
+        """Stop where an output would take the place of what it is made from."""
+        from prudent.engines import hadoop
+
+        hadoop.check_apart(self._given, target, inputs)
 
     def fetch(self, folder: str, target: Path) -> list[Path]:
         """The Parquet files in a folder of counts: where they are, if that is here, or copied to a target."""

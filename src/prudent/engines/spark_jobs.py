@@ -28,6 +28,8 @@ _READING = {
     "spark.sql.ansi.enabled": "true",
     "spark.sql.caseSensitive": "true",
     "spark.sql.parquet.binaryAsString": "true",
+    "spark.sql.files.ignoreCorruptFiles": "false",  # what is passed over would be missing without a word
+    "spark.sql.files.ignoreMissingFiles": "false",
 }
 _MARK = {"prudent_counts": COUNTS_VERSION}  # Spark keeps it, with the column, in the footer of every part file
 
@@ -100,7 +102,7 @@ class Job:
 
     def write_counts_folder(self, target: str, check: Callable[[Tally], object]) -> Tally:
         """Run it and write its rows to a folder anywhere."""
-        with hadoop.replacing(self.session, target) as folder:
+        with hadoop.replacing(self.session, target, self.table.columns) as folder:
             self._write(folder)
             written = self.session.read.parquet(hadoop.escaped(folder))
             tally = self._tally(written.where("position = 1").selectExpr("sum(n)").collect()[0][0] or 0)

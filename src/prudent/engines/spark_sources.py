@@ -109,6 +109,13 @@ def _find(session: SparkSession, log: Log) -> list[File]:
             found += [File(path, path, local=False) for path in hadoop.find(session, name)]
         else:
             found += [File(str(file), f"file:{os.path.abspath(file)}", local=True) for file in find_files(name)]
+    for file in found:
+        # Spark passes over files with such names without a word, and fails over a colon with odd ones.
+        if re.search(r"/[.][^/]*$|/_[^/=]*$|[.]_COPYING_$|/[^/]*:[^/]*$", file.path):
+            raise LogError(
+                f"Spark does not read {file.name}: names of files must not begin with a dot or an underscore, nor have "
+                "a colon in them. Rename it."
+            )
     return found
 
 

@@ -1,0 +1,27 @@
+"""``python -m benchmarks PART ...``: measure some parts; without a name, those that take a few minutes."""
+
+import importlib
+import sys
+
+PARTS = {
+    "limits": "limits",
+    "experiments": "experiments",
+    "plain": "peers_plain",
+    "clax": "peers_clax",
+    "sizes": "sizes",
+    "pairs": "pairs",
+    "spark": "peers_spark",
+}
+USUAL = ("limits", "experiments")
+
+
+def main(asked: list[str]) -> None:
+    for part in asked:
+        if part not in PARTS:
+            sys.exit(f"There is no part {part}. Known: {', '.join(PARTS)}.")
+    for part in asked or USUAL:
+        importlib.import_module(f"benchmarks.{PARTS[part]}").main()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,56 @@
+"""The simulated logs that everything is measured on.
+
+100,000 contexts of 40 to 60 items each, the r-th most frequent shown r^−.5 as often; lists of 10 by a production
+ranker that explores. At a million lists a (context, item) pair that is shown at all is shown 2.7 times: a long tail, as
+logs of search have it, on which a histogram is hardly shorter than its log.
+"""
+
+import os
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # NumPy's memory would show in every process that is started from here
+    from prudent.simulate import World
+
+SIZES = {"100k": 100_000, "1m": 1_000_000, "10m": 10_000_000}
+CONTEXTS = 100_000
+
+
+def size() -> str:
+    """As asked for by SIZE; a million is what the results are about, less is for trying."""
+    asked = os.environ.get("SIZE", "1m").lower()
+    if asked not in SIZES:
+        sys.exit(f"SIZE is {asked}; choose one of {', '.join(SIZES)}.")
+    return asked
+
+
+def contexts(lists: int) -> int:
+    """Fewer where there are fewer lists, so that a trial has a log of the same kind."""
+    return min(CONTEXTS, lists // 10)
+
+
+def world(kind: str, contexts: int = CONTEXTS) -> "World":
+    from prudent.simulate import make_world
+
+    return make_world(kind, contexts=contexts, items=(40, 60), zipf=0.5, exploration=3.0, seed=1)
+
+
+def make_log(log: str, lists: str, contexts: str, kind: str = "pbm") -> None:
+    """A Parquet log with names of text: ``query 17``, ``item-1234567``."""
+    import numpy as np
+
+    from prudent.simulate import write_log
+
+    true = world(kind, int(contexts))
+    named = replace(
+        true,
+        contexts=np.array([f"query {number}" for number in true.contexts], dtype=object),
+        items=np.array([f"item-{number}" for number in true.items], dtype=object),
+    )
+    write_log(named, int(lists), Path(log), seed=1)
+
+
+def megabytes(file: Path) -> float:
+    return file.stat().st_size / 1e6
