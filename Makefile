@@ -22,7 +22,7 @@ demo: $(VENV)/.core  ## a worked example in the terminal
 	$(BIN)/prudent demo
 
 test: $(VENV)/.test  ## the whole test suite, with coverage
-	$(BIN)/pytest -n $(JOBS) --dist loadgroup --cov --cov-fail-under=95
+	$(BIN)/pytest -n $(JOBS) --cov --cov-fail-under=95
 
 lint: $(VENV)/.lint  ## style and formatting
 	$(BIN)/ruff check .

@@ -20,8 +20,6 @@ from prudent.simulate import make_world, write_log
 
 from ..command import run
 
-pytestmark = pytest.mark.xdist_group("spark")
-
 
 @pytest.fixture(scope="module")
 def log(tmp_path_factory: pytest.TempPathFactory) -> Path:

@@ -26,10 +26,7 @@ from ..reference import Shown
 from ..strategies import integer_names, logs, plain_names, rows, table, text_names
 from ..test_counts import SMALL
 
-pytestmark = [
-    pytest.mark.xdist_group("spark"),  # one Java is enough
-    pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
-]
+pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
 often = settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 any_log = st.sampled_from([plain_names, text_names, integer_names]).flatmap(logs)
 
