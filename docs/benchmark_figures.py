@@ -96,7 +96,7 @@ def ratios(parts: Mapping[str, Results]) -> Iterator[dict[str, Any]]:
             figure = f"plain loops with scipy.{name} / ours, Fig. 2"
             yield bar("experiments", "Experiments, plain loops", f"with scipy.{name}", figure)
     if "spark" in parts:
-        yield bar("spark", "Spark, local", "counting", "Spark / DuckDB, CPU")
+        yield bar("spark", "Spark, local", "counting", "count: Spark / DuckDB, CPU")
 
 
 def draw_ratios(bars: Sequence[Mapping[str, Any]]) -> Any:

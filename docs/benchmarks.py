@@ -304,15 +304,18 @@ def row_of(rows: Iterable[Mapping[str, Any]], model: str, log: str, side: str) -
 
 
 def spark(results: Results) -> str:
-    took = took_table(results, {"by_duckdb": "DuckDB", "by_spark": "Spark, local"})
+    engines = {"duckdb": "DuckDB", "spark": "Spark, local"}
+    works = {f"{verb}_by_{key}": f"{verb}, {name}" for verb in ("count", "rank") for key, name in engines.items()}
+    took = took_table(results, works)
     return SPARK.format(**results["about"], took=took, table=figures_table(results))
 
 
 SPARK = """\
 ## Spark on one machine
 
-The same log of {lists:,} lists, counted by both engines from a cold start; the counts must be equal. Spark is for logs
-that one machine does not hold. On one machine its start, its shuffle and its rows cost what this table shows.
+The same log of {lists:,} lists, counted and ranked by both engines from a cold start; the counts must be equal, and the
+policies to the byte. Spark is for logs that one machine does not hold. On one machine its start, its shuffle and its
+rows cost what this table shows.
 
 {took}
 {table}"""
