@@ -69,7 +69,7 @@ def ratios(parts: Mapping[str, Results]) -> Iterator[dict[str, Any]]:
         figure = parts[part]["figures"][name]
         wanted = (figure["aim"] or {}).get("at_least")
         got = figure["value"]
-        close = wanted is not None and got >= wanted / 2  # then there is no room for words at bar and mark both
+        close = wanted is not None and got >= 0.65 * wanted  # then there is no room for words at bar and mark both
         return {
             "group": group,
             "label": label,
@@ -257,19 +257,26 @@ def draw_sizes(results: Results) -> Any:
             "work:N", legend=None, scale=alt.Scale(domain=["counting", "ranking"], range=["circle", "square"])
         )
         what = "CPU" if key == "cpu" else "peak memory"
-        ends_of = [
-            {**point, "words": f"{point['work']}, slope {slope(results, point['work'], what):.2f}"}
-            for point in points
-            if point["lists"] == rows[-1]["lists"]
-        ]
+        words = sorted(
+            (
+                {**point, "words": f"{point['work']}, slope {slope(results, point['work'], what):.2f}"}
+                for point in points
+                if point["lists"] == rows[-1]["lists"]
+            ),
+            key=lambda point: float(point["y"]),
+        )
+        near = words[-1]["y"] < 1.25 * words[0]["y"]  # then one line goes below its point, and the other above
         base = chart(points).encode(x=x, y=y, color=colour)
         panels.append(
             alt.layer(
                 base.mark_line(strokeWidth=1.8),
                 base.mark_point(filled=True, size=55, opacity=1).encode(shape=shape),
-                chart(ends_of)
-                .encode(x=x, y=y, color=colour, text="words:N")
-                .mark_text(align="left", dx=9, fontSize=11),
+                *(
+                    chart([point])
+                    .encode(x=x, y=y, color=colour, text="words:N")
+                    .mark_text(align="left", dx=9, dy=dy if near else 0, fontSize=11)
+                    for point, dy in zip(words, (6, -6), strict=True)
+                ),
             ).properties(width=330, height=240, view=BORDER)
         )
     return framed(

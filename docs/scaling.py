@@ -77,7 +77,7 @@ def _measured(parts: Mapping[str, Any]) -> str:
         cores=CORES,
         gigabytes=MEMORY,
         days=_transposed(days),
-        machines=" and ".join(f"{CLUSTERS[lists]} for {_words(lists)}" for lists in DAYS),
+        machines=" and ".join(f"{CLUSTERS[lists]} machines for {_words(lists)}" for lists in DAYS),
     )
 
 
@@ -126,8 +126,8 @@ def _words(n: float) -> str:
 HOW = """\
 # Beyond one machine
 
-Most logs fit on one: counting and ranking keep to `--memory`, whatever the size of the log and of the counts. This
-page is for the others.
+Most logs fit on one: what counting and ranking hold at a time depends on `--memory`, and not on the size of the log
+or of the counts. This page is for the others.
 
 ## On Spark
 
@@ -204,7 +204,7 @@ each task has added up its own part. Ranking took {spark_rank} µs per list and 
 ## A billion lists a day, and a hundred billion
 
 {days}
-The cluster: {machines} lists a day, of {cores} cores and {gigabytes} GB each. The assumptions, and where they are
+The clusters: {machines} lists a day, each machine with {cores} cores and {gigabytes} GB. The assumptions, and where they are
 wrong:
 
 - CPU per list stays what it was at the size that was measured. Measured slopes are near 1; nobody here has run a
