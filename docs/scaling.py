@@ -204,8 +204,8 @@ each task has added up its own part. Ranking took {spark_rank} µs per list and 
 ## A billion lists a day, and a hundred billion
 
 {days}
-The clusters: {machines} lists a day, each machine with {cores} cores and {gigabytes} GB. The assumptions, and where they are
-wrong:
+The clusters: {machines} lists a day, each machine with {cores} cores and {gigabytes} GB.
+The assumptions, and where they are wrong:
 
 - CPU per list stays what it was at the size that was measured. Measured slopes are near 1; nobody here has run a
   billion.
