@@ -5,7 +5,7 @@ from typing import Any
 
 import altair as alt
 
-from prudent.experiments.figures import FAINT, FONT, INK
+from prudent.experiments.figures import AXIS, FONT, INK
 
 OURS, PALE, THEIRS, AIM = (
     "#0072b2",
@@ -45,16 +45,7 @@ def framed(chart: Any, title: str, *subtitle: str) -> Any:
         .configure_view(stroke=None)
         .configure_title(color=INK, subtitleColor="#555555", subtitlePadding=6)
         .configure_header(labelColor=INK, labelFontSize=12, labelFontWeight="bold", title=None)
-        .configure_axis(
-            gridColor=FAINT,
-            domainColor="#888888",
-            tickColor="#888888",
-            labelColor=INK,
-            labelFontSize=11,
-            titleColor=INK,
-            titleFontSize=11,
-            titleFontWeight="normal",
-        )
+        .configure_axis(labelFontSize=11, **AXIS)
     )
 
 

@@ -1,12 +1,12 @@
 """Algorithm 1: counts -> evidence -> lower bounds -> lists -> Policy."""
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache, partial
 from operator import index
 from os import PathLike
-from typing import Any
+from typing import Any, NamedTuple
 
 import duckdb
 import numpy as np
@@ -51,87 +51,112 @@ def rank(
     min_lists
         Contexts with fewer logged lists are left out, so that the caller keeps its own ranking there.
     """
-    model = click_models.parse(model) if isinstance(model, str) else model
-    bound = bounds.parse(bound) if isinstance(bound, str) else bound
+    asked = ask(model, bound, length, min_lists)
     if not isinstance(counts, Counts):
         raise UsageError(f"rank takes counts, not a {type(counts).__name__}: prudent.rank(prudent.count(log)).")
-    length = None if length is None else whole_number("length", length, 1)
-    min_lists = whole_number("min_lists", min_lists, 0)
     table = None if candidates is None else Candidates(candidates)
     names = counts.numbered if table is None else counts.number(table)
-    check_clicks(names.clicks, counts.tally.lists)
-    kept = (names.offered_of > 0) & (names.lists_of >= min_lists)
-    check_kept(int(kept.sum()), min_lists)
-    asked = length or names.positions
-    heavy, fair = _samples(names)
-    plan, prior = learn(
-        model,
-        bound,
-        heavy,
-        fair,
-        positions=names.positions,
-        pairs=names.pairs,
-        length=min(asked, max(int(names.offered_of.max()), names.positions)),  # nothing shown or offered is longer
-        min_lists=min_lists,
-    )
-    if min(plan.length, int(names.offered_of[kept].max())) > names.positions:
-        warn_too_long(names.positions)
+    extent = _measure(names, counts.tally.lists, asked.min_lists)
+    plan = learn(asked, extent, lambda: _samples(names))
     connection = names.connection.cursor()
     for part in names.parts():
         ranked = plan.rank(part)
+        number = part.first_context + np.arange(part.cells.contexts)
         append(connection, "chosen", ranked.listed(part))
-        append(
-            connection,
-            "per_context",
-            {"number": part.first_context + np.arange(part.cells.contexts), **ranked.per_context},
-        )
+        append(connection, "per_context", {"number": number, **ranked.per_context})
     connection.execute(LISTS)
     summed = ", ".join(f"sum({term})" for term in terms().values())
     found = connection.execute(f"select {summed} from per_context where kept").fetchall()
     sums = dict(zip(terms(), found[0], strict=True))
-    provenance = {
+    scores = cache(partial(_score, connection, names, plan))
+    return Policy(
+        connection,
+        provenance(asked, extent, plan, sums, counts.provenance, None if table is None else table.name),
+        {"lists": "from lists", "contexts": CONTEXTS, "scores": scores},
+        counts,
+    )
+
+
+# --- what is asked for, and of how much -------------------------------------------------------------------------------
+
+
+class Asked(NamedTuple):
+    """What a caller wants, checked."""
+
+    model: ClickModel
+    bound: Bound
+    length: int | None
+    min_lists: int
+
+
+def ask(model: str | ClickModel, bound: str | Bound, length: int | None, min_lists: int) -> Asked:
+    """The settings that all engines share."""
+    return Asked(
+        click_models.parse(model) if isinstance(model, str) else model,
+        bounds.parse(bound) if isinstance(bound, str) else bound,
+        None if length is None else whole_number("length", length, 1),
+        whole_number("min_lists", min_lists, 0),
+    )
+
+
+class Extent(NamedTuple):
+    """How much there is to rank."""
+
+    lists: int  # logged, old ones in full
+    clicks: float
+    positions: int  # of the longest list
+    pairs: int
+    contexts: int  # that get a list
+    too_few_lists: int  # contexts that are left out for that
+    without_candidates: int  # and for that
+    most_offered: int  # to one context
+    most_listed: int  # the same, among those that get a list
+
+
+def _measure(names: Numbered, lists: int, min_lists: int) -> Extent:
+    offered = names.offered_of > 0
+    kept = offered & (names.lists_of >= min_lists)
+    return Extent(
+        lists=lists,
+        clicks=names.clicks,
+        positions=names.positions,
+        pairs=names.pairs,
+        contexts=int(kept.sum()),
+        too_few_lists=int((offered & ~kept).sum()),
+        without_candidates=int((~offered & (names.lists_of > 0)).sum()),
+        most_offered=int(names.offered_of.max(initial=0)),
+        most_listed=int(names.offered_of[kept].max(initial=0)),
+    )
+
+
+def provenance(
+    asked: Asked,
+    extent: Extent,
+    plan: "Plan",
+    sums: Mapping[str, Any],
+    counts: Mapping[str, Any],
+    candidates: str | None,
+) -> dict[str, Any]:
+    """What a policy says of itself; `sums` are those of `terms`."""
+    return {
         "prudent": __version__,
         "model": str(plan.fitted.model),
-        "bound": str(bound),
-        "asked_model": str(model),
-        "length": asked,
-        "min_lists": min_lists,
-        "candidates": None if table is None else table.name,
-        "counts": counts.provenance,
-        "fitted": {**plan.fitted.parameters, **({"prior": dict(prior)} if prior else {})},
+        "bound": str(asked.bound),
+        "asked_model": str(asked.model),
+        "length": asked.length or extent.positions,
+        "min_lists": asked.min_lists,
+        "candidates": candidates,
+        "counts": dict(counts),
+        "fitted": {**plan.fitted.parameters, **({"prior": dict(plan.prior)} if plan.prior else {})},
         "summary": {
-            "contexts": int(kept.sum()),
-            "too_few_lists": int(((names.offered_of > 0) & ~kept).sum()),
-            "without_candidates": int(((names.offered_of == 0) & (names.lists_of > 0)).sum()),
+            "contexts": extent.contexts,
+            "too_few_lists": extent.too_few_lists,
+            "without_candidates": extent.without_candidates,
             "differ": int(sums["differ"]),
             "unit": plan.fitted.model.unit,
             **means(sums),
         },
     }
-    scores = cache(partial(_score, connection, names, plan))
-    return Policy(connection, provenance, {"lists": "from lists", "contexts": CONTEXTS, "scores": scores}, counts)
-
-
-def check_clicks(clicks: float, lists: int) -> None:
-    """Stop where there is nothing to learn from."""
-    if not clicks:
-        raise LogError(f"Not one of the {lists:,} lists has a click: there is nothing to learn from.")
-
-
-def check_kept(contexts: int, min_lists: int) -> None:
-    """Stop where there is nothing to rank."""
-    if not contexts:
-        raise LogError(f"No context has a candidate and {min_lists:,} logged lists: there is nothing to rank.")
-
-
-def warn_too_long(positions: int) -> None:
-    """Say that some lists go where no logged list went."""
-    warnings.warn(
-        f"Some lists are longer than any in the log, which ends at position {positions}: nobody has seen "
-        "what happens below, and those positions add nothing to the value.",
-        PrudentWarning,
-        stacklevel=3,
-    )
 
 
 # --- learning ---------------------------------------------------------------------------------------------------------
@@ -175,22 +200,26 @@ def _samples(names: Numbered) -> tuple[Part, Part]:
     return sample(np.concatenate([some, heaviest[~np.isin(heaviest, some)]])), sample(anyhow)
 
 
-def learn(
-    model: ClickModel,
-    bound: Bound,
-    heavy: Part,
-    fair: Part,
-    *,
-    positions: int,
-    pairs: int,
-    length: int,
-    min_lists: int,
-) -> tuple["Plan", Mapping[str, Any]]:
-    """What all contexts have in common, and what the bound learned of it; see `_samples` for the two parts."""
-    fitted = model.learn(heavy.cells, positions)
+def learn(asked: Asked, extent: Extent, samples: Callable[[], tuple[Part, Part]]) -> "Plan":
+    """What all contexts have in common; see `_samples` for what it is learned from."""
+    if not extent.clicks:
+        raise LogError(f"Not one of the {extent.lists:,} lists has a click: there is nothing to learn from.")
+    if not extent.contexts:
+        raise LogError(f"No context has a candidate and {asked.min_lists:,} logged lists: there is nothing to rank.")
+    # Nothing that was shown or may be shown is longer.
+    length = min(asked.length or extent.positions, max(extent.most_offered, extent.positions))
+    heavy, fair = samples()
+    fitted = asked.model.learn(heavy.cells, extent.positions)
     evidence = fitted.evidence(fair.cells)
-    learned = bound.learn(evidence, pairs)
-    return Plan(fitted, learned, length, min_lists), learned.score(evidence).fitted
+    bound = asked.bound.learn(evidence, extent.pairs)
+    if min(length, extent.most_listed) > extent.positions:
+        warnings.warn(
+            f"Some lists are longer than any in the log, which ends at position {extent.positions}: nobody has seen "
+            "what happens below, and those positions add nothing to the value.",
+            PrudentWarning,
+            stacklevel=3,
+        )
+    return Plan(fitted, bound, length, asked.min_lists, bound.score(evidence).fitted)
 
 
 # --- ranking some contexts --------------------------------------------------------------------------------------------
@@ -204,6 +233,7 @@ class Plan:
     bound: Bound
     length: int
     min_lists: int
+    prior: Mapping[str, Any]  # what the bound has learned; fits JSON
 
     def score(self, cells: Cells) -> tuple[Evidence, Scores]:
         """The evidence of every pair, and what the bound makes of it."""

@@ -221,7 +221,7 @@ def parquet_files(folder: Path) -> list[Path]:
     found, seen = [], set()
     for where, inside, files in os.walk(folder, followlinks=True):
         real = os.path.realpath(where)
-        inside[:] = [] if real in seen else [name for name in inside if not name.startswith((".", "_"))]
+        inside[:] = [] if real in seen else sorted(name for name in inside if name[0] not in "._")
         if real not in seen:
             found += [Path(where, name) for name in files if name.endswith(".parquet") and name[0] not in "._"]
         seen.add(real)

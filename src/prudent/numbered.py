@@ -111,7 +111,8 @@ class Numbered:
         return 4 * self._size * self._size  # the numbers that the cells of one pair have room in
 
     def _part(self, first: int, last: int) -> Part:
-        start, end = (int(self.pairs_of[:at].sum()) for at in (first, last))
+        start = int(self.pairs_of[:first].sum())
+        end = start + int(self.pairs_of[first:last].sum())
         found = self.connection.execute(
             f"select cell - {start * self._span} as cell, n from cells "
             f"where cell >= {start * self._span} and cell < {end * self._span} order by cell"

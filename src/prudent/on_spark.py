@@ -16,11 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from prudent import __version__
-from prudent.algorithm import Plan, check_clicks, check_kept, enough, learn, means, terms, warn_too_long, whole_number
-from prudent.bounds import Bound, bounds
+from prudent.algorithm import Asked, Extent, Plan, ask, enough, learn, provenance, terms
+from prudent.bounds import Bound
 from prudent.cells import Cells
-from prudent.click_models import ClickModel, click_models
+from prudent.click_models import ClickModel
 from prudent.counts import COLUMNS, MAX_BAD, QUERY, Counts, check_max_bad, check_tally, count_manifest
 from prudent.days import UNIT, Days, check_not_merged, choose, day_folder
 from prudent.engines.spark import Spark
@@ -104,10 +103,7 @@ def rank_on_spark(
     """
     from prudent.engines import hadoop
 
-    model = click_models.parse(model) if isinstance(model, str) else model
-    bound = bounds.parse(bound) if isinstance(bound, str) else bound
-    length = None if length is None else whole_number("length", length, 1)
-    min_lists = whole_number("min_lists", min_lists, 0)
+    asked = ask(model, bound, length, min_lists)
     if isinstance(counts, Counts):
         raise UsageError("rank_on_spark reads files of counts; prudent.rank ranks counts on this machine.")
     for package in ("pyarrow", "pandas"):
@@ -117,73 +113,28 @@ def rank_on_spark(
     found = _find(session, counts, since, until, half_life)
     hadoop.check_apart(session, fspath(to), found.given)
     with hadoop.explaining(f"rank {', '.join(found.given)}"):
-        return _rank_found(session, found, fspath(to), model, bound, length, candidates, min_lists)
+        said = _rank_found(session, found, fspath(to), asked, candidates)
+        hadoop.write_text(session, f"{fspath(to).rstrip('/')}.manifest.json", manifest_text(said))
+    return said
 
 
-def _rank_found(
-    session: "SparkSession",
-    found: "_Found",
-    to: str,
-    model: ClickModel,
-    bound: Bound,
-    length: int | None,
-    candidates: Any,
-    min_lists: int,
-) -> Mapping[str, Any]:
+def _rank_found(session: "SparkSession", found: "_Found", to: str, asked: Asked, candidates: Any) -> Mapping[str, Any]:
     from prudent.engines import hadoop
 
     rows = _rows(session, found, candidates)
     contexts = _per_context(rows).persist()
     try:
-        totals = _totals(contexts, found.unit, min_lists)
-        check_clicks(totals["clicks"], totals["all_lists"])
-        check_kept(totals["contexts"], min_lists)
-        asked = length or totals["positions"]
-        heavy, fair = _samples(rows, contexts, totals, found.unit)
-        plan, prior = learn(
-            model,
-            bound,
-            heavy,
-            fair,
-            positions=totals["positions"],
-            pairs=totals["pairs"],
-            length=min(asked, max(totals["most_offered"], totals["positions"])),
-            min_lists=min_lists,
-        )
-        if min(plan.length, totals["most_kept"]) > totals["positions"]:
-            warn_too_long(totals["positions"])
+        extent = _measure(contexts, found, _logged(session, found), asked.min_lists)
+        plan = learn(asked, extent, lambda: _samples(rows, contexts, extent, found.unit))
         ranked = _rank(rows, plan, found.unit)
         with hadoop.replacing(session, to, POLICY) as folder:
-            of_lists = _write(session, ranked, folder)
-        provenance = {
-            "prudent": __version__,
-            "model": str(plan.fitted.model),
-            "bound": str(bound),
-            "asked_model": str(model),
-            "length": asked,
-            "min_lists": min_lists,
-            "candidates": None if candidates is None else _name(candidates),
-            "counts": {
-                "inputs": list(found.given),
-                "lists": totals["all_lists"],
-                **_rejected(session, list(found.weights)),
-                **({"days": found.days.as_json()} if found.days else {}),
-            },
-            "fitted": {**plan.fitted.parameters, **({"prior": dict(prior)} if prior else {})},
-            "summary": {
-                "contexts": totals["contexts"],
-                "too_few_lists": totals["too_few_lists"],
-                "without_candidates": totals["without_candidates"],
-                "differ": int(of_lists["differ"]),
-                "unit": plan.fitted.model.unit,
-                **means(of_lists),
-            },
-        }
-        hadoop.write_text(session, f"{to.rstrip('/')}.manifest.json", manifest_text(provenance))
-        return provenance
+            sums = _write(session, ranked, folder)
     finally:
         contexts.unpersist()
         rows.unpersist()
+    days = {"days": found.days.as_json()} if found.days else {}
+    counted = {"inputs": list(found.given), "lists": extent.lists, **_rejected(session, list(found.weights)), **days}
+    return provenance(asked, extent, plan, sums, counted, None if candidates is None else _name(candidates))
 
 
 def _engine(given: Spark | None) -> Spark:
@@ -340,24 +291,30 @@ def _per_context(rows: "DataFrame") -> "DataFrame":
     )
 
 
-def _totals(contexts: "DataFrame", unit: int, min_lists: int) -> dict[str, int]:
-    kept = f"(offered > 0 and lists >= {min_lists * unit}L)"
+def _logged(session: "SparkSession", found: "_Found") -> int:
+    """Lists in all files, old ones in full."""
+    from prudent.engines import hadoop
+
+    rows = session.read.parquet(*map(hadoop.escaped, found.weights)).where("position = 1")
+    return int(rows.selectExpr("coalesce(sum(n), 0)").collect()[0][0])
+
+
+def _measure(contexts: "DataFrame", found: "_Found", lists: int, min_lists: int) -> Extent:
+    kept = f"(offered > 0 and lists >= {min_lists * found.unit}L)"
     (row,) = contexts.selectExpr(
-        "sum(pairs) as pairs",
-        "sum(cells) as cells",
         "sum(clicks) as clicks",
-        f"cast(round(sum(lists) / {unit}) as bigint) as all_lists",
         "max(longest) as positions",
-        "max(offered) as most_offered",
-        f"max(if({kept}, offered, 0)) as most_kept",
+        "sum(pairs) as pairs",
         f"count_if({kept}) as contexts",
         f"count_if(offered > 0 and not {kept}) as too_few_lists",
         "count_if(offered = 0 and lists > 0) as without_candidates",
+        "max(offered) as most_offered",
+        f"max(if({kept}, offered, 0)) as most_listed",
     ).collect()
-    return {name: int(value or 0) for name, value in row.asDict().items()}
+    return Extent(lists=lists, **{name: int(value or 0) for name, value in row.asDict().items()})
 
 
-def _samples(rows: "DataFrame", contexts: "DataFrame", totals: Mapping[str, int], unit: int) -> tuple[Part, Part]:
+def _samples(rows: "DataFrame", contexts: "DataFrame", extent: Extent, unit: int) -> tuple[Part, Part]:
     """See `prudent.algorithm`: the contexts with most lists, and contexts in a random order, as many as are enough."""
     from pyspark.sql.functions import broadcast, col, lit, struct
 
@@ -380,11 +337,11 @@ def _samples(rows: "DataFrame", contexts: "DataFrame", totals: Mapping[str, int]
         some = broadcast(keyed.where(chosen).select("context"))
         return _part(rows.join(some, "context", "left_semi").orderBy(*COLUMNS[:-1]).toArrow(), unit)[0]
 
-    if totals["pairs"] <= algorithm.MOST and totals["cells"] <= algorithm.MOST_CELLS:
+    if extent.pairs <= algorithm.MOST and contexts.selectExpr("sum(cells)").collect()[0][0] <= algorithm.MOST_CELLS:
         whole = part(lit(True))
         return whole, whole
     heaviest, anyhow = ("heavy", "random", "context"), ("random", "context")
-    full = col("longest") == totals["positions"]
+    full = col("longest") == extent.positions
     keyed = keyed.withColumn("later", ~(full & upto(keyed.where(full), heaviest, 0.5)))
     return part(upto(keyed, ("later", *heaviest), 1.0)), part(upto(keyed, anyhow, 1.0))
 

@@ -42,9 +42,9 @@ class Policy:
     def read(cls, path: str | PathLike[str]) -> "Policy":
         """A policy from the file it was written to, or from the folder of files that Spark wrote."""
         files = find_files([path])
-        if len(files) > 1 and not Path(path).is_dir():
+        if len(files) > 1 and not Path(path).is_dir():  # of a folder they are one
             raise PolicyError(f"{path} names {len(files)} files. Read one policy at a time.")
-        file = Path(path)
+        file = Path(path) if Path(path).is_dir() else files[0]
         connection = DuckDB().open()
         source = f"read_parquet([{', '.join(map(file_text, files))}], hive_partitioning = false)"
         try:

@@ -54,6 +54,16 @@ DASHES = ((1, 0), (8, 2), (4, 2, 1, 2), (3, 3), (8, 2, 1, 2))  # for variants of
 SHADES = (0.0, -0.45, 0.4, -0.7, 0.6)  # and their colour, towards black or white
 
 INK, FAINT = "#333333", "#e5e5e5"
+AXIS = {
+    "gridColor": FAINT,
+    "domainColor": "#888888",
+    "tickColor": "#888888",
+    "labelColor": INK,
+    "titleColor": INK,
+    "titleFontSize": 11,
+    "titleFontWeight": "normal",
+}
+"""How axes look, in all figures."""
 FONT = "Liberation Sans, Arial, Helvetica, sans-serif"  # the first is inside vl-convert: the same on every machine
 ERROR = "error V(A*) − V(Â)"
 SHADED = "Shaded: ± one standard error of the mean."
@@ -613,17 +623,7 @@ def _figure(body: Sequence[Any], words: Sequence[str], width: int) -> "Chart":
         .configure(font=FONT, padding=16)
         .configure_view(stroke="#bbbbbb")
         .configure_title(color=INK, fontSize=12, subtitleFontSize=10, subtitleColor="#a03000", subtitlePadding=3)
-        .configure_axis(
-            gridColor=FAINT,
-            domainColor="#888888",
-            tickColor="#888888",
-            labelColor=INK,
-            labelFontSize=10,
-            labelFlush=False,
-            titleColor=INK,
-            titleFontSize=11,
-            titleFontWeight="normal",
-        )
+        .configure_axis(labelFontSize=10, labelFlush=False, **AXIS)
     )
     return chart
 
