@@ -2,10 +2,11 @@
 
 import io
 import os
+import signal
 import subprocess
 import sys
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -45,18 +46,30 @@ def run(*args: object) -> Ran:
     return Ran(int(str(code or 0)), out.getvalue(), err.getvalue())
 
 
+def run_apart(command: Sequence[object], timeout: float, **how: Any) -> subprocess.CompletedProcess[str]:
+    """A command with all it starts; when the time is up, all of it ends.
+
+    `subprocess.run` ends the command alone and then waits, for ever, for children that still hold its output.
+    """
+    with subprocess.Popen(
+        [str(part) for part in command],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+        start_new_session=True,
+        **how,
+    ) as process:
+        try:
+            out, err = process.communicate(timeout=timeout)
+        except BaseException:
+            os.killpg(process.pid, signal.SIGKILL)
+            raise
+    return subprocess.CompletedProcess(process.args, process.returncode, out, err)
+
+
 def run_process(*args: object, env: Mapping[str, str] | None = None, folder: Path | None = None, **how: Any) -> Ran:
     """`prudent ARGS` in a process of its own; nothing of it may leak or crash."""
-    done = subprocess.run(
-        [*PROCESS, *map(str, args)],
-        capture_output=True,
-        encoding="utf-8",
-        env={**os.environ, **(env or {})},
-        cwd=folder,
-        timeout=60,
-        check=False,
-        **how,
-    )
+    done = run_apart([*PROCESS, *args], timeout=120, env={**os.environ, **(env or {})}, cwd=folder, **how)
     assert "Traceback" not in done.stderr, done.stderr
     assert "nanobind" not in done.stderr, done.stderr
     return Ran(done.returncode, done.stdout, done.stderr)

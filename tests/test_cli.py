@@ -327,7 +327,9 @@ def on_terminal(*args: str, **env: str) -> tuple[int, str]:
     os.close(theirs)
     said = b""
     while True:
-        select.select([ours], [], [], 60)
+        if not select.select([ours], [], [], 120)[0]:
+            process.kill()
+            pytest.fail(f"{args} is silent for two minutes, after {said!r}.")
         try:
             piece = os.read(ours, 4096)
         except OSError:  # Linux's way to say that the other end is closed
@@ -404,7 +406,7 @@ def test_interrupt(tmp_path: Path) -> None:
         stderr=subprocess.PIPE,
         text=True,
     )
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 90
     while not list(tmp_path.glob(".counts.parquet.*.part")) and time.monotonic() < deadline:
         time.sleep(0.01)
     time.sleep(0.05)  # well within the counting

@@ -17,7 +17,7 @@ from prudent.errors import WriteError
 from prudent.files import check_target, make_folder, manifest_path, reason, replacing, write_manifest
 from prudent.log import find_files
 
-from .command import run, run_process
+from .command import run, run_apart, run_process
 
 
 def listing(folder: Path) -> dict[str, bytes]:
@@ -193,13 +193,7 @@ for _ in range(kills):
 
 
 def test_killed_at_any_moment(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", NURSERY, str(tmp_path), str(KILLS)],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    done = run_apart([sys.executable, "-c", NURSERY, tmp_path, KILLS], timeout=400)
     assert done.returncode == 0, done.stderr
     seen = done.stdout.split()
     assert len(seen) == KILLS
@@ -278,14 +272,7 @@ def test_full_disk(big_log: Path, tmp_path: Path, command: list[str]) -> None:
     args = [str(target) if arg == "{}" else arg for arg in command]
 
     target.write_text("old")
-    done = subprocess.run(
-        [sys.executable, "-c", LIMITED, str(ROOM), *args],
-        capture_output=True,
-        text=True,
-        cwd=big_log,
-        timeout=60,
-        check=False,
-    )
+    done = run_apart([sys.executable, "-c", LIMITED, ROOM, *args], timeout=120, cwd=big_log)
     assert (done.returncode, done.stdout) == (4, "")
     assert done.stderr == f"Error: Cannot write {target}: File too large. What was there before is untouched.\n"
     assert listing(small) == {"out.parquet": b"old"}

@@ -16,15 +16,14 @@ from prudent.counts import QUERY
 from prudent.engines import Tally, hadoop
 from prudent.errors import LogError, UsageError
 
+from ..command import run_apart
 from ..strategies import table
 from ..test_counts import SMALL
 from .test_spark import assert_same, pytestmark  # noqa: F401 (the marks are for all tests here)
 
 
 def run(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-c", code], env={**os.environ, **environment}, capture_output=True, text=True, timeout=120
-    )
+    return run_apart([sys.executable, "-c", code], timeout=300, env={**os.environ, **environment})
 
 
 # --- sessions ---------------------------------------------------------------------------------------------------------
