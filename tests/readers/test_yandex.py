@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 
 import prudent
-from prudent.cli import Format
+from prudent.cli.shared import Format
 from prudent.errors import LogError, UsageError
 from prudent.readers import FORMATS, read_yandex, read_yandex_personalized
 

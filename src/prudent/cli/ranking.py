@@ -1,0 +1,263 @@
+"""`prudent rank`, `count` and `check`: from logs to counts to lists."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from prudent.cli.shared import (
+    BOUND,
+    MODEL,
+    Conf,
+    EngineName,
+    EngineOption,
+    HalfLife,
+    Inputs,
+    Json,
+    Master,
+    MaxBad,
+    Reading,
+    Since,
+    Until,
+    app,
+    check_parquet,
+    counts_of,
+    days_of,
+    engine_of,
+    open_log,
+    open_log_alone,
+    option,
+    reads_logs,
+)
+from prudent.errors import UsageError
+from prudent.terminal import busy, plain, print_json, say
+from prudent.terminal.ranking import show_changes, show_counted, show_health, show_outputs, show_provenance
+
+if TYPE_CHECKING:
+    from prudent.engines.spark import Spark
+
+
+@app.command("rank", rich_help_panel="Rank")
+@reads_logs
+def rank_command(
+    reading: Reading,
+    inputs: Inputs,
+    output: Annotated[str, option("--output", "-o", help="File to write; with --engine spark, a folder.")],
+    scores: Annotated[Path | None, typer.Option(help="Also write every candidate's scores.")] = None,
+    length: Annotated[
+        int | None, typer.Option(min=1, help="Items per list. [dim]Default: as the longest logged list.[/dim]")
+    ] = None,
+    model: Annotated[
+        str | None,
+        typer.Option(help="auto, or cascade cm, dependent clicks dcm, position-based pbm.", show_default=MODEL),
+    ] = None,
+    bound: Annotated[
+        str | None,
+        typer.Option(
+            help="exposure, hierarchical, eb, bayes, hoeffding or mle, e.g. 'eb(delta=0.2)'.", show_default=BOUND
+        ),
+    ] = None,
+    method: Annotated[
+        str | None, typer.Option(help="Instead, one to compare with: ips, ip-ips or pi, e.g. 'ips(clip=50)'.")
+    ] = None,
+    candidates: Annotated[str | None, typer.Option(help="File of context, item: what may be shown.")] = None,
+    min_lists: Annotated[int, typer.Option(min=0, help="Leave out contexts with fewer logged lists.")] = 1,
+    since: Since = None,
+    until: Until = None,
+    half_life: HalfLife = None,
+    engine: EngineOption = EngineName.duckdb,
+    master: Master = "local[*]",
+    conf: Conf = None,
+    max_bad: MaxBad = 0.01,
+    as_json: Json = False,
+) -> None:
+    """Find the best list of every context, from logs or from counts."""
+    from prudent import baselines, bounds, click_models
+    from prudent.algorithm import rank
+    from prudent.log import find_files
+    from prudent.whole_lists import rank_by
+
+    # A typo should not wait for the counting.
+    model_, bound_ = click_models.parse(model or MODEL), bounds.parse(bound or BOUND)
+    rival = None if method is None else baselines.parse(method)
+    if rival is not None:
+        others = {"model": model, "bound": bound, "candidates": candidates}
+        for name, given in (others | {"since": since, "until": until, "half-life": half_life}).items():
+            if given is not None:
+                raise UsageError(f"--method {rival} knows no {name}: leave out --{name}, or --method.")
+    if engine == EngineName.spark:
+        for name, asked in {"method": method is not None, "scores": scores is not None}.items():
+            if asked:
+                raise UsageError(f"--{name} does not work with --engine spark: leave out one of the two.")
+        _check_spark_alone(reading)
+        _rank_on_spark(
+            inputs,
+            output,
+            _spark(master, conf),
+            as_json,
+            model=model_,
+            bound=bound_,
+            length=length,
+            candidates=candidates,
+            min_lists=min_lists,
+            **days_of(since, until, half_life),
+        )
+        return
+    _check_here(output, master, conf)
+    target = Path(output)
+    files = find_files(inputs) + ([Path(candidates)] if candidates is not None else [])
+    check_parquet(target, files)
+    if scores is not None:
+        check_parquet(scores, [*files, target])
+    if rival is None:
+        counts = counts_of(inputs, reading, max_bad, days=days_of(since, until, half_life))
+        with busy("Ranking"):
+            policy = rank(counts, model_, bound_, length, candidates, min_lists)
+            policy.write(target, scores)
+    else:
+        log = open_log_alone(inputs, reading, engine_of(reading), str(rival))
+        with busy("Ranking"):
+            policy = rank_by(log, rival, length, min_lists, engine_of(reading), max_bad)
+            policy.write(target, scores)
+    if as_json:
+        print_json(policy.provenance)
+    else:
+        show_provenance(policy.provenance)
+        show_changes(policy)
+        show_outputs(output, scores)
+
+
+def _rank_on_spark(inputs: Sequence[str], output: str, spark: "Spark", as_json: bool, **settings: Any) -> None:
+    from prudent.on_spark import rank_on_spark
+
+    with busy("Ranking on Spark"):
+        provenance = rank_on_spark(inputs, output, spark, **settings)
+    if as_json:
+        print_json(provenance)
+    else:
+        show_provenance(provenance)
+        show_outputs(output, None)
+
+
+@app.command("count", rich_help_panel="Rank")
+@reads_logs
+def count_command(
+    reading: Reading,
+    inputs: Inputs,
+    output: Annotated[str, option("--output", "-o", help="File to write; with --day, the folder of all days.")],
+    day: Annotated[
+        str | None,
+        typer.Option(help="The day these lists are from, such as 2026-11-15: its folder in OUTPUT is replaced."),
+    ] = None,
+    engine: EngineOption = EngineName.duckdb,
+    master: Master = "local[*]",
+    conf: Conf = None,
+    max_bad: MaxBad = 0.01,
+    as_json: Json = False,
+) -> None:
+    """Count logs once; the counts of several days add up in [bold]prudent rank[/bold].
+
+    With --engine spark, an output with a scheme (hdfs://, s3a://, file:) becomes a folder of Parquet files; a plain path becomes one file on this machine.
+    """  # noqa: E501 (a line break here would be one in a terminal)
+    from prudent.log import find_files, has_scheme
+
+    place = output if has_scheme(output) else str(_target(output, day))
+    if engine == EngineName.spark:
+        _check_spark_alone(reading)
+        manifest = _count_on_spark(inputs, place, reading, _spark(master, conf), max_bad, day)
+    else:
+        _check_here(output, master, conf)
+        check_parquet(Path(place), find_files(inputs))
+        manifest = counts_of(inputs, reading, max_bad, to=Path(place)).manifest
+    if as_json:
+        print_json(manifest)
+        return
+    show_counted(manifest, place)
+    onward = " --engine spark" if has_scheme(output) else ""
+    say(f"Next: prudent rank {plain(output)} -o policy.parquet{onward}")
+
+
+def _count_on_spark(
+    inputs: Sequence[str], output: str, reading: Reading, spark: "Spark", max_bad: float, day: str | None
+) -> Mapping[str, Any]:
+    from prudent.counts import count
+    from prudent.log import has_scheme
+    from prudent.on_spark import count_on_spark
+
+    log = open_log(inputs, reading, engine_of(reading))
+    with busy("Counting on Spark"):
+        if has_scheme(output):
+            return count_on_spark(log, output, spark, max_bad, day)
+        check_parquet(Path(output), [])
+        return count(log, spark, output, max_bad).manifest
+
+
+@app.command("check", rich_help_panel="Rank")
+@reads_logs
+def check_command(
+    reading: Reading,
+    inputs: Inputs,
+    since: Since = None,
+    until: Until = None,
+    half_life: HalfLife = None,
+    as_json: Json = False,
+) -> None:
+    """Say what is in a log, what is wrong with it, and what it can support."""
+    from prudent.health import check
+
+    counts = counts_of(inputs, reading, max_bad=1.0, days=days_of(since, until, half_life))
+    with busy("Looking"):
+        health = check(counts)
+    if as_json:
+        print_json({**asdict(health), "verdicts": health.verdicts()})
+    else:
+        show_health(health)
+
+
+def _target(output: str, day: str | None) -> Path:
+    """The file for counts: the output, or that of a day in it."""
+    from prudent.days import place
+
+    if day is None:
+        if output.endswith("/") or Path(output).is_dir():
+            raise UsageError(
+                f"{output} is a folder. Say of which day these lists are, as in --day 2026-11-15, or name a file."
+            )
+        return Path(output)
+    if Path(output).is_file() or output.endswith(".parquet"):
+        raise UsageError(f"--day wants the folder of all days, and {output} is a file. Name another output.")
+    return place(output, day)
+
+
+def _spark(master: str, conf: Sequence[str] | None) -> "Spark":
+    """Spark as the options say."""
+    from prudent.engines.spark import Spark
+
+    settings = {}
+    for setting in conf or []:
+        key, sign, value = setting.partition("=")
+        if not (key.strip() and sign):
+            raise UsageError(f"--conf {setting}: write a setting as key=value, such as spark.driver.memory=4g.")
+        settings[key.strip()] = value.strip()
+    with busy("Starting Spark"):
+        return Spark.start(master, settings)
+
+
+def _check_here(output: str, master: str, conf: Sequence[str] | None) -> None:
+    """Without Spark, outputs are on this machine and nothing is said of Spark."""
+    from prudent.log import has_scheme
+
+    if has_scheme(output):
+        raise UsageError(f"{output} is not a path on this machine. Spark writes there: --engine spark.")
+    if conf or master != "local[*]":
+        raise UsageError("--master and --conf are for Spark: add --engine spark.")
+
+
+def _check_spark_alone(reading: Reading) -> None:
+    """With Spark, nothing is said of DuckDB."""
+    if reading.memory is not None or reading.threads is not None:
+        raise UsageError(
+            "--memory and --threads are for DuckDB. Of Spark: --conf spark.driver.memory=4g, --master local[2]."
+        )

@@ -1,0 +1,163 @@
+"""What `prudent rank`, `count` and `check` show."""
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.text import Text
+
+from prudent.terminal import out, plain, say, table_of
+
+if TYPE_CHECKING:
+    from prudent.health import Health
+    from prudent.policy import Policy
+
+
+def show_left_out(left_out: Mapping[str, int]) -> None:
+    """What a reader of a named format did not turn into lists."""
+    for what, n in left_out.items():
+        say(f"Left out: {n:,} {plain(what)}.")
+
+
+def show_health(health: "Health") -> None:
+    """What `prudent check` says."""
+    from prudent.health import FEW
+
+    table = table_of("in the log", "")
+    for name, value in (
+        ("lists", f"{health.lists:,}"),
+        ("contexts", f"{health.contexts:,}"),
+        ("items", f"{health.items:,}"),
+        ("context-item pairs", f"{health.pairs:,}"),
+        ("positions", f"{health.positions:,}"),
+        ("clicks", f"{health.clicks:,}"),
+        ("lists without a click", f"{health.without_click:.1%}"),
+        ("lists with several clicks", f"{health.several_clicks:.1%}"),
+        (f"pairs shown fewer than {FEW} times", f"{health.rare_pairs:.1%}"),
+        ("impressions of items that change position", f"{health.moving_impressions:.1%}"),
+    ):
+        table.add_row(name, value)
+    out.print(table)
+    out.print()
+    top = max([*health.ctr, 1e-12])
+    chart = table_of("position", "click-through rate", "")
+    chart.columns[2].justify = "left"
+    for position, ctr in enumerate(health.ctr[:20], start=1):
+        chart.add_row(str(position), f"{ctr:.3f}", "▇" * round(24 * ctr / top))
+    out.print(chart)
+    if len(health.ctr) > 20:
+        out.print(f"... and {len(health.ctr) - 20} more positions (--json has them all)")
+    out.print()
+    if health.rejected:
+        rejected = table_of("rejected lists", "")
+        for reason, n in sorted(health.rejected.items(), key=lambda entry: -entry[1]):
+            rejected.add_row(Text(plain(reason)), f"{n:,}")
+        out.print(rejected)
+    else:
+        out.print("No list was rejected.")
+    show_left_out(health.left_out)
+    out.print()
+    for verdict in health.verdicts():
+        out.print(f"• {verdict}", markup=False)
+
+
+def show_counted(said: Mapping[str, Any], output: str) -> None:
+    """What `prudent count` says."""
+    say(f"Counted {said['lists']:,} lists into {plain(output)}.")
+    _show_rejected(said)
+
+
+def _show_rejected(counts: Mapping[str, Any]) -> None:
+    from prudent.counts import describe_rejected
+    from prudent.engines import Tally
+
+    for reason in describe_rejected(Tally(0, counts["rejected"])):
+        say(f"Rejected {plain(reason)}.")
+    show_left_out(counts["left_out"])
+
+
+def show_provenance(said: Mapping[str, Any]) -> None:
+    """What `prudent rank` says of its lists."""
+    from prudent.days import describe
+
+    summary = said["summary"]
+    method = said.get("method")
+    made_by = method or f"{said['model']} and {said['bound']}"
+    say(f"{summary['contexts']:,} lists by {made_by}, from {said['counts']['lists']:,} logged")
+    _show_rejected(said["counts"])
+    if "days" in said["counts"]:
+        say(f"Read: {describe(said['counts']['days'])}.")
+    if summary["too_few_lists"]:
+        say(f"Left out for fewer than {said['min_lists']:,} logged lists: {summary['too_few_lists']:,} contexts.")
+    if summary["without_candidates"]:
+        say(f"Left out because nothing may be shown there: {summary['without_candidates']:,} contexts.")
+    say(f"{summary['differ']:,} of {summary['contexts']:,} differ from the list that was mostly shown.\n")
+    columns = ("estimated", "lower bound") if method is None else (f"as {method} estimates it",)
+    table = table_of(f"value of a list ({summary['unit']})", *columns)
+    for name, of in (("new", ""), ("mostly shown", "usual_")):
+        table.add_row(name, *(f"{summary[of + kind]:.4f}" for kind in ("value", "lower")[: len(columns)]))
+    out.print(table)
+    if method is None:
+        out.print()
+    else:
+        say("The estimate is the method's own, and the new lists were chosen for it: it is not what they will get.")
+    _show_fitted(said["fitted"])
+
+
+def show_outputs(output: str, scores: Path | None) -> None:
+    """Where `prudent rank` has left what it found."""
+    say(f"\nThe lists are in {plain(output)}.")
+    if scores is not None:
+        say(f"Every candidate's scores are in {plain(str(scores))}.")
+
+
+def _show_fitted(fitted: dict[str, Any]) -> None:
+    for parameter in ("examination", "continuation"):
+        if parameter in fitted:
+            values = " ".join(f"{value:.2f}" for value in fitted[parameter][:20])
+            out.print(f"{parameter} by position: {values}{' ...' if len(fitted[parameter]) > 20 else ''}")
+    prior = fitted.get("prior", {})
+    if "slopes" in prior:
+        from prudent.bounds.exposure import ExposurePrior
+        from prudent.bounds.hierarchical import HierarchicalPrior
+
+        curve = HierarchicalPrior(**prior) if "knot" in prior else ExposurePrior(**prior)
+        shown = (0.1, 1.0, 10.0)
+        means = curve.mean([math.log(times) for times in shown])
+        if curve.shrinkage > 0:
+            told = ", ".join(f"{mean:.3f} at {times:g}×" for mean, times in zip(means, shown, strict=True))
+            out.print(
+                f"attraction expected of an item by how often it was shown, against its context's average: {told}; "
+                f"this weighs as much as {curve.strength:.1f} looks at the item (Wald statistic {curve.wald:.0f}: "
+                f"{curve.shrinkage:.0%} of the slope is kept)"
+            )
+        else:
+            out.print(
+                f"how often an item was shown says nothing about its attraction here: {means[1]:.3f} is expected, "
+                f"and weighs as much as {curve.strength:.1f} looks at the item"
+            )
+    elif "alpha" in prior:
+        out.print(f"fitted prior: Beta({prior['alpha']:g}, {prior['beta']:g})")
+
+
+def show_changes(policy: "Policy") -> None:
+    """The lists that change most."""
+    changes = (
+        policy.contexts()
+        .filter("differ")
+        .order("abs(value - usual_value) * lists desc, context")
+        .limit(5)
+        .select("context, lists, usual_value, value, lower")
+        .fetchall()
+    )
+    if not changes:
+        return
+    columns = ["before", "after", *(["lower bound"] if "bound" in policy.provenance else [])]
+    table = table_of("largest changes", "lists", *columns, "new first item")
+    for context, lists, *estimates in changes:
+        first = plain(str(policy[context][0]))
+        values = (f"{value:.3f}" for value in estimates[: len(columns)])
+        table.add_row(Text(plain(str(context))), f"{lists:,.0f}", *values, Text(first))
+    out.print()
+    out.print(table)
