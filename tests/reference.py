@@ -133,7 +133,16 @@ def tail_em(
         continuation[-1] = continuation[-2] if len(continuation) > 1 else 0.5
         return continuation
 
-    theta = {pair: (n_plus + 1) / (n_plus + n_minus + 2) for pair, (n_plus, n_minus) in sure.items()}
+    def attraction(total: Mapping[Pair, float]) -> dict[Pair, float]:
+        """Two more examinations of every pair, clicked as often as those of its context."""
+        clicks: dict[Name, float] = defaultdict(lambda: 1.0)
+        trials: dict[Name, float] = defaultdict(lambda: 2.0)
+        for pair in shown:
+            clicks[pair[0]] += sure[pair][0]
+            trials[pair[0]] += total[pair]
+        return {pair: (sure[pair][0] + 2 * clicks[pair[0]] / trials[pair[0]]) / (total[pair] + 2) for pair in shown}
+
+    theta = attraction({pair: sum(sure[pair]) for pair in shown})
     continuation = fit({})
     for _ in range(rounds):
         weights = probability_of_reading(theta, continuation)
@@ -141,7 +150,7 @@ def tail_em(
         kept: dict[int, float] = defaultdict(float)
         for (_, items, end, n), weight in zip(tails, weights, strict=True):
             kept[end] += n * weight[items[end]]  # of the item right below the last click
-        new_theta = {pair: (sure[pair][0] + 1) / (total[pair] + 2) for pair in shown}
+        new_theta = attraction(total)
         new_continuation = fit(kept)
         moved = max(abs(new_theta[pair] - theta[pair]) for pair in shown)
         moved = max(moved, *(abs(a - b) for a, b in zip(new_continuation, continuation, strict=True)))

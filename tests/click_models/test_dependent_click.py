@@ -11,9 +11,11 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from prudent import shown
 from prudent.click_models import DependentClick
 from prudent.click_models.base import Evidence
 from prudent.errors import UsageError
+from prudent.simulate import draw, make_world
 
 from .. import reference
 from ..reference import Shown
@@ -70,14 +72,14 @@ def test_truncated_equals_a_plain_loop(lists: list[Shown]) -> None:
 def test_one_tail_by_hand() -> None:
     """One list, a click and one item below it, λ known: θ and w solve two equations.
 
-    w = λ(1 − θ) / (1 − λ + λ(1 − θ)) and θ = (0 + 1) / (w + 2); for λ = ½ this is w = (1 − θ) / (2 − θ), hence
-    2θ(2 − θ) + θ(1 − θ) = 2 − θ, that is 3θ² − 6θ + 2 = 0 and θ = 1 − √⅓.
+    w = λ(1 − θ) / (1 − λ + λ(1 − θ)), for λ = ½ (1 − θ) / (2 − θ); θ = 2r / (w + 2) with r = (1 + 1) / (1 + w + 2), of
+    one click in 1 + w examinations. Hence (1 − 2w)(3 + w)(2 + w) = 4(1 − w), that is 2w³ + 9w² + 3w − 2 = 0.
     """
     evidence = DependentClick(continuation=(0.5, 0.5)).evidence(quick_counts([("q", ("a", "b"), (1, 0))]))
-    theta = 1 - np.sqrt(1 / 3)
+    (read,) = (root.real for root in np.roots([2, 9, 3, -2]) if root.real > 0)
     assert evidence.positive.tolist() == [1, 0]
     assert evidence.negative[0] == 0
-    assert evidence.negative[1] == pytest.approx((1 - theta) / (2 - theta), abs=1e-6)
+    assert evidence.negative[1] == pytest.approx(read, abs=1e-6)
 
 
 @settings(max_examples=150, deadline=None)
@@ -126,6 +128,20 @@ def test_given_continuation_decides_how_much_of_a_tail_was_read() -> None:
     for less, more in pairwise(negative):
         assert (less <= more).all()
         assert less.sum() < more.sum()
+
+
+def test_rare_pairs_do_not_hide_that_users_read_on() -> None:
+    """Ten lists per context, 25 to 30 items: most pairs are shown three times and hardly one is clicked.
+
+    With one imagined click and one imagined skip per pair λ came out .14 too low on such logs; the error of a mean over
+    eight positions is about .01 here, and what the fold of lists into counts forgets adds some .03.
+    """
+    world = make_world("dcm", contexts=1_500, items=(25, 30), zipf=0.0, exploration=3.0, seed=4)
+    drawn = next(draw(world, lists=15_000, seed=4, chunk=15_000))
+    context = np.repeat(np.arange(1_500), np.diff(world.offsets))
+    lists = shown.Shown(context, drawn.items, drawn.clicks > 0, np.ones(len(drawn.items), np.int64))
+    fitted = DependentClick().learn(lists.cells, 10).parameter
+    assert abs(np.mean(fitted[:8] - world.position[:8])) < 0.05
 
 
 # --- λ and the order of lists -------------------------------------------------------------------------------------
