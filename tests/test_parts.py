@@ -16,6 +16,9 @@ from prudent.cells import Cells
 from prudent.click_models.base import fixed_point
 from prudent.simulate import make_world, write_log
 
+from .reference import Shown
+from .strategies import quick_counts, table
+
 MODELS = ["cm", "dcm", "dcm(tail=truncate)", "dcm(continuation=[.5, .6, .7, .8, .9, 1])", "pbm", "pbm(counts=weighted)"]
 BOUNDS = ["mle", "hoeffding", "bayes", "eb", "eb(pool=context)", "exposure", "hierarchical"]
 
@@ -78,6 +81,7 @@ def test_nor_with_candidates(log: Path, tmp_path: Path, monkeypatch: pytest.Monk
     table = pa.table({"context": [c for c, _ in offered], "item": [i for _, i in offered]})
     whole = written(log, tmp_path, candidates=table, min_lists=0)
     in_parts(1, monkeypatch)
+    monkeypatch.setattr(numbered, "_BYTES_TO_JOIN", 1 << 60)  # names find their numbers context by context
     assert written(log, tmp_path, candidates=table, min_lists=0) == whole
 
 
@@ -118,6 +122,31 @@ def test_names_are_numbered_in_their_order_however_many(tmp_path: Path) -> None:
         "where (one.context, one.item) >= (next.context, next.item)"
     ).fetchall()
     assert wrong == 0
+
+
+def test_names_of_text_find_their_numbers_context_by_context(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Contexts in a row go by the first and the last name, in the order of text, which is that of bytes."""
+    contexts = [
+        "",
+        "'; drop table pairs; --",
+        "A",
+        "a",
+        "a\u0301",
+        "á",
+        "z",
+        "é",
+        "Ω",
+        "\U0001f600",
+        "\uffff",
+        "10",
+        "9",
+    ]
+    lists: list[Shown] = [(context, (f"{context}1", "b", "'"), (1, 0, 1)) for context in contexts for _ in range(3)]
+    whole = quick_counts(lists).cells
+    monkeypatch.setattr(numbered, "_BYTES_TO_JOIN", 1 << 60)
+    sliced = prudent.count(prudent.Log(table(lists))).numbered.whole().cells
+    for name in Cells.__dataclass_fields__:
+        np.testing.assert_array_equal(getattr(sliced, name), getattr(whole, name))
 
 
 def test_memory_is_given_back_to_the_database(log: Path) -> None:

@@ -62,9 +62,8 @@ def rank(
     for part in names.parts():
         ranked = plan.rank(part)
         number = part.first_context + np.arange(part.cells.contexts)
-        append(connection, "chosen", ranked.listed(part))
+        append(connection, "lists", ranked.listed(part), named_lists(part.first_pair, part.cells.pairs))
         append(connection, "per_context", {"number": number, **ranked.per_context})
-    connection.execute(LISTS)
     summed = ", ".join(f"sum({term})" for term in terms().values())
     found = connection.execute(f"select {summed} from per_context where kept").fetchall()
     sums = dict(zip(terms(), found[0], strict=True))
@@ -308,11 +307,6 @@ def differences(new: Lists, usual: Lists, length: int, contexts: int) -> BoolArr
 
 _EVIDENCE = "lower, mean, positive, negative, impressions"
 _VALUES = ("value", "lower", "usual_value", "usual_lower")
-LISTS = (
-    f"create temp table lists as select context, rank, item, {_EVIDENCE} "
-    "from chosen join pairs on pairs.rowid = chosen.row order by number, rank"
-)
-SCORES = f"select context, item, {_EVIDENCE} from pairs join scored on pairs.rowid = scored.row order by scored.row"
 CONTEXTS = (
     f"select contexts.context, round(per_context.lists)::bigint as lists, {', '.join(_VALUES)}, differ "
     "from contexts join per_context on contexts.rowid = number where kept order by number"
@@ -335,21 +329,40 @@ def means(sums: Mapping[str, Any]) -> dict[str, float]:
     return {name: int(sums[name]) / max(1, int(sums["lists"])) / (1 << 40) for name in _VALUES}
 
 
-def append(connection: duckdb.DuckDBPyConnection, table: str, columns: Mapping[str, NDArray[Any]]) -> None:
-    """Add rows to a table, which the first of them make."""
+def named_lists(first: int, pairs: int) -> str:
+    """What `append` puts into the table `lists`, with names for numbers of so many pairs from the first one on."""
+    return f"select context, rank, item, {_EVIDENCE} from {_named(first, pairs)} order by number, rank"
+
+
+def named_scores(first: int, pairs: int) -> str:
+    """The same for the table `scores`."""
+    return f"select context, item, {_EVIDENCE} from {_named(first, pairs)} order by row"
+
+
+def _named(first: int, pairs: int) -> str:
+    # Part by part: one join of all pairs at the end would want more memory than the rest.
+    names = f"select rowid as row, context, item from pairs where rowid >= {first} and rowid < {first + pairs}"
+    return f"given join ({names}) using (row)"
+
+
+def append(
+    connection: duckdb.DuckDBPyConnection, table: str, columns: Mapping[str, NDArray[Any]], query: str = "from given"
+) -> None:
+    """Add rows to a table, which the first of them make: those given, or what a query makes of them."""
     connection.register("given", dict(columns))
-    connection.execute(f"create temp table if not exists {table} as from given limit 0")
-    connection.execute(f"insert into {table} from given")
+    connection.execute(f"create temp table if not exists {table} as select * from ({query}) limit 0")
+    connection.execute(f"insert into {table} {query}")
     connection.unregister("given")
 
 
 def _score(connection: duckdb.DuckDBPyConnection, names: Numbered, plan: Plan) -> str:
-    """Make the table `scored` of all that may be shown; a query for it with names."""
+    """Make the table of scores of all that may be shown; a query for it."""
     for part in names.parts():
         row = np.flatnonzero(part.offered)
-        scored = columns(*plan.score(part.cells))
-        append(connection, "scored", {"row": part.first_pair + row, **{name: of[row] for name, of in scored.items()}})
-    return SCORES
+        scored = {name: of[row] for name, of in columns(*plan.score(part.cells)).items()}
+        given = {"row": part.first_pair + row, **scored}
+        append(connection, "scores", given, named_scores(part.first_pair, part.cells.pairs))
+    return "from scores"
 
 
 def whole_number(name: str, number: Any, least: int) -> int:

@@ -28,6 +28,7 @@ REASONS = (
     "one impression id in several contexts",
     "a position twice under one impression id",
     "positions are not 1, 2, 3 and so on",
+    "a propensity is no probability above 0",
     "a name with a NUL byte",
     "a name of another type than the others",
 )
@@ -115,6 +116,10 @@ class Log(Table):
     (a list of 0 and 1 of the same length). Layout ``rows`` has one row per shown item: ``impression``,
     ``context``, ``item``, ``position`` (from 1) and ``click``.
 
+    ``propensity`` names the column, where there is one, with the probability that the list was shown in its context:
+    a number for the whole list, or a list of numbers, one for each position given the items above it; in the layout
+    ``rows``, such a number in each row. `prudent.evaluate` weighs lists by it; nothing else looks at it.
+
     The functions in `prudent.readers` make a log of files in other formats; they fill ``origin`` and ``left_out``.
 
     >>> import prudent
@@ -132,6 +137,7 @@ class Log(Table):
     item: str = "item"
     position: str = "position"
     click: str = "click"
+    propensity: str | None = None
     origin: tuple[str, ...] = field(default=(), kw_only=True)  # the files that a reader made the source from
     left_out: Mapping[str, int] = field(default_factory=dict, kw_only=True)  # what it did not turn into lists
     _folder: object = field(default=None, kw_only=True)  # a temporary one lives as long as the log that needs it
@@ -152,7 +158,8 @@ class Log(Table):
     @property
     def columns(self) -> dict[str, str]:
         """What each column means -> its name in the source."""
-        return {meaning: getattr(self, meaning) for meaning in _COLUMNS[self.layout]}
+        columns = {meaning: getattr(self, meaning) for meaning in _COLUMNS[self.layout]}
+        return columns if self.propensity is None else {**columns, "propensity": self.propensity}
 
     def __repr__(self) -> str:
         columns = ", ".join(f"{meaning}={name!r}" for meaning, name in self.columns.items())

@@ -19,6 +19,7 @@ from prudent.errors import LogError
 from prudent.log import Candidates
 
 _BYTES = 160  # that one cell costs at most on its way through the arrays
+_BYTES_TO_JOIN = 100  # that one pair costs while cells find their numbers
 _SHARE = 0.15  # of the memory that arrays may take
 _DATABASE = 0.8  # of it for the database, which takes more than it is allowed, and for Python
 _MOST = 8_000_000  # cells of a part, however much memory there is: more are not faster
@@ -173,13 +174,6 @@ def number(
             "order by context, item"
         )
         run("drop table logged")
-    ((longest,),) = run(f"select coalesce(max(position), 0) from ({counts})").fetchall()
-    size = 1 << int(longest).bit_length()
-    # A cell as one number, pair first and more last: sorting it sorts the cells.
-    run(
-        f"create table cells as select ((pairs.rowid * {size} + position) * {size} + prev) * 4 "
-        f"+ click::int * 2 + more::int as cell, n from ({counts}) join pairs using (context, item) order by cell"
-    )
     run(
         "create table contexts as select context, pairs, offered, coalesce(cells, 0) as cells, "
         "coalesce(lists, 0) as lists, coalesce(clicks, 0) as clicks, coalesce(longest, 0) as longest "
@@ -193,6 +187,8 @@ def number(
         "from contexts order by rowid"
     )
     found = of.fetchnumpy()
+    longest = int(found["longest"].max(initial=0))
+    _make_cells(connection, counts, 1 << longest.bit_length(), found["pairs"], int(_DATABASE * memory))
     if costly:
         run("drop table histogram")
     run("set preserve_insertion_order = true")  # a policy is written as it lies
@@ -200,7 +196,7 @@ def number(
         connection,
         memory,
         unit,
-        positions=int(longest),
+        positions=longest,
         clicks=float(found["clicks"].sum() / unit),
         pairs_of=found["pairs"],
         offered_of=found["offered"],
@@ -208,6 +204,33 @@ def number(
         longest_of=found["longest"],
         lists_of=found["lists"] / unit,
     )
+
+
+def _make_cells(connection: duckdb.DuckDBPyConnection, counts: str, size: int, pairs_of: IntArray, memory: int) -> None:
+    """The table `cells`: a cell as one number, pair first and more last, so that sorting it sorts the cells.
+
+    Names find their numbers for some contexts at a time: a join that has to spill too much of its pairs gives up.
+    """
+    run = connection.execute
+    run("create table cells (cell bigint, n bigint)")
+    upto = np.cumsum(pairs_of)
+    first = start = 0
+    while first < len(pairs_of):
+        last = max(first + 1, int(np.searchsorted(upto, start + memory // _BYTES_TO_JOIN, side="right")))
+        end = int(upto[last - 1])
+        names = f"select rowid as row, context, item from pairs where rowid >= {start} and rowid < {end}"
+        of = counts
+        if last - first < len(pairs_of):
+            ends = f"select min(context), max(context) from contexts where rowid >= {first} and rowid < {last}"
+            ((lowest, highest),) = run(ends).fetchall()
+            run("set variable lowest = ?", [lowest])
+            run("set variable highest = ?", [highest])
+            of = f"from ({counts}) where context between getvariable('lowest') and getvariable('highest')"
+        run(
+            f"insert into cells select ((row * {size} + position) * {size} + prev) * 4 + click::int * 2 + more::int "
+            f"as cell, n from ({of}) join ({names}) using (context, item) order by cell"
+        )
+        first, start = last, end
 
 
 def _read(connection: duckdb.DuckDBPyConnection, table: Candidates) -> None:

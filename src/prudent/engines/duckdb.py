@@ -64,27 +64,29 @@ class DuckDB:
             fill_placeholder(target, later, replace(tally, left_out=log.left_out))
             return tally
 
-    def distinct_lists(self, log: Log, query: str, target: Path, length: int | None = None) -> Tally:
-        """See `Engine.distinct_lists`."""
-        with self._checking(log, target) as connection:
+    def distinct_lists(
+        self, log: Log, query: str, target: Path, length: int | None = None, where: str = "true"
+    ) -> Tally:
+        """See `Engine.distinct_lists`; `where` is a condition on the context of the lists to look at."""
+        with self._checking(log, target, where) as connection:
             upto = "" if length is None else f"[1:{length:d}]"
             connection.execute(
-                f"create temp view shown as select context, items{upto} as items, clicks{upto} as clicks "
-                "from checked where reason = 0"
+                f"create temp view shown as select context, items{upto} as items, clicks{upto} as clicks"
+                f"{_cut_propensity(log, length)} from checked where reason = 0"
             )
             connection.execute(f"copy ({query}) to {text(target)} (format parquet, compression zstd)")
             counted = connection.execute(f"select coalesce(sum(n), 0)::bigint from read_parquet({file_text(target)})")
             return _tally(connection, int(counted.fetchall()[0][0]))
 
     @contextmanager
-    def _checking(self, log: Log, target: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+    def _checking(self, log: Log, target: Path, where: str = "true") -> Iterator[duckdb.DuckDBPyConnection]:
         """The views `lists` and `checked` of a log."""
         with self.connect(spill=target.parent) as connection, opened(connection, log) as source:
             # The order of rows means nothing here, and keeping it would cost memory.
             connection.execute("set preserve_insertion_order = false")
             # What is costly to read twice is kept: text files, and lists put together from rows.
             kept = "view" if log.layout == "lists" and source.kind in ("parquet", None) else "table"
-            connection.execute(f"create temp {kept} lists as {_lists(log, source)}")
+            connection.execute(f"create temp {kept} lists as select * from ({_lists(log, source)}) where {where}")
             connection.execute(f"create temp view checked as {_checked(log, source)}")
             yield connection
 
@@ -110,6 +112,7 @@ def _from_lists(log: Log, source: Source) -> str:
         select {name_as("context", source.types["context"], log)} as context,
             {"items" if name == "items" else f"list_transform(items, lambda items: {name})"} as items,
             {"clicks" if click == "clicks" else f"list_transform(clicks, lambda clicks: {click})"} as clicks,
+            {"" if log.propensity is None else f"{_propensities(source.types['propensity'])} as propensity,"}
             1 as copies, {f"case when odd then {CODE[ODD]} else 0 end" if source.kind == "jsonl" else 0} as fault
         from source
     """
@@ -122,6 +125,7 @@ def _from_rows(log: Log, source: Source) -> str:
         select any_value(context) as context,
             list(item order by position) filter (impression is not null) as items,
             list(click order by position) filter (impression is not null) as clicks,
+            {"" if log.propensity is None else "list(propensity order by position) as propensity,"}
             case when impression is null then count(*) else 1 end as copies,
             case
                 {f"when bool_or(odd) then {CODE[ODD]}" if source.kind == "jsonl" else ""}
@@ -139,6 +143,7 @@ def _from_rows(log: Log, source: Source) -> str:
                 {name_as("context", source.types["context"], log)} as context,
                 {name_as("item", source.types["item"], log)} as item,
                 {_click("click", source.types["click"])} as click,
+                {"" if log.propensity is None else "try_cast(propensity as double) as propensity,"}
                 -- a whole number, or null where there is none; a cast alone would round 1.5 to 2
                 case when try_cast(position as double) = floor(try_cast(position as double))
                      then try_cast(position as bigint) end as position
@@ -168,11 +173,43 @@ def _checked(log: Log, source: Source) -> str:
                 when list_count(clicks) < len(clicks) or list_min(clicks) < 0 or list_max(clicks) > 1
                     then {CODE["a click is neither 0 nor 1"]}
                 when len(list_distinct(items)) < len(items) then {CODE["an item twice in one list"]}
+                {_improper(source.types["propensity"]) if log.propensity is not None else ""}
                 {f"when {' or '.join(nul)} then {CODE['a name with a NUL byte']}" if look else ""}
                 else 0
             end as reason
         from lists
     """
+
+
+def _improper(kind: str) -> str:
+    """When a propensity is none: below 10⁻¹² its inverse is no weight any more; NaN is above 1 to DuckDB."""
+    many = "<> len(items)" if kind.endswith("[]") else "not in (1, len(items))"
+    return f"""
+        when propensity is null or len(propensity) {many} or list_count(propensity) < len(propensity)
+            or list_min(propensity) < 1e-12 or list_max(propensity) > 1
+            then {CODE["a propensity is no probability above 0"]}
+    """
+
+
+def _propensities(kind: str) -> str:
+    """A list of numbers: one for each position, or a single one for the whole list; null where there is no number."""
+    if kind.endswith("[]"):
+        return "list_transform(propensity, lambda p: try_cast(p as double))"
+    whole = "[try_cast(propensity as double)]"
+    if kind != "VARCHAR":
+        return whole
+    # Of JSON, a list arrives as it was written.
+    return f"case when ltrim(propensity)[1] = '[' then try_cast(propensity as double[]) else {whole} end"
+
+
+def _cut_propensity(log: Log, length: int | None) -> str:
+    """Of a list that is cut, the propensity of what is left: it does not follow from that of the whole."""
+    if log.propensity is None:
+        return ""
+    if length is None:
+        return ", propensity"
+    whole = f"len(propensity) = 1 and len(items) > {length:d}"
+    return f", case when {whole} then [null::double] else propensity[1:{length:d}] end as propensity"
 
 
 _IMPRESSIONS = """

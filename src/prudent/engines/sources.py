@@ -192,7 +192,7 @@ def _csv_columns(file: str, head: bytes) -> list[str]:
 
 
 def _open_jsonl(connection: duckdb.DuckDBPyConnection, table: Table, files: Sequence[Path], folder: Path) -> Source:
-    plain = [_without_bom(file, folder / f"{i}.jsonl") for i, file in enumerate(files)]
+    plain = [without_bom(file, folder / f"{i}.jsonl") for i, file in enumerate(files)]
     for file, copy in zip(files, plain, strict=True):
         keys = connection.execute(
             "select distinct unnest(json_keys(json)) as key from (select json from "
@@ -251,7 +251,7 @@ def _json_names(connection: duckdb.DuckDBPyConnection, table: Table, meaning: st
     raise no_names(table, meaning, min(kinds))
 
 
-def _without_bom(file: Path, copy: Path) -> Path:
+def without_bom(file: Path, copy: Path) -> Path:
     """A byte order mark is legal UTF-8, but DuckDB's JSON reader stumbles over it."""
     if not first_bytes(file, len(BOM)).startswith(BOM):
         return file
@@ -327,7 +327,7 @@ def _explain(error: duckdb.Error, table: Table, files: Sequence[Path]) -> Pruden
     said = str(error)
     if isinstance(error, duckdb.OutOfMemoryException):
         return LogError(f"Counting {table.name} needs more memory than allowed: {first_line(error)} Raise --memory.")
-    fault = _csv_fault(said) or (_json_fault(table, files) if "JSON" in said else None)
+    fault = _csv_fault(said) or (json_fault(files, table.columns) if "JSON" in said else None)
     if fault is not None:
         return LogError(fault)
     damaged = type(error) is duckdb.Error or re.search("magic bytes|too small|Failed to read", said)
@@ -353,18 +353,21 @@ def _csv_fault(said: str) -> str | None:
     return f"{file[1]}, line {line[1]} {what}. Mend or remove it."
 
 
-def _json_fault(table: Table, files: Sequence[Path]) -> str | None:
-    """DuckDB counts the lines before a fault from where its buffer began; look again, from the top."""
+def json_fault(files: Sequence[Path], columns: Mapping[str, str]) -> str | None:
+    """Where JSON Lines are wrong: file, line and what; `columns` are meanings with their names.
+
+    DuckDB counts the lines before a fault from where its buffer began; this looks again, from the top.
+    """
     for file in files:
         with gzip.open(file) if file.suffix.lower() == ".gz" else file.open("rb") as lines:
             for number, line in enumerate(lines, start=1):
-                what = _json_line_fault(table, line.removeprefix(BOM)) if line.strip() else None
+                what = _json_line_fault(columns, line.removeprefix(BOM)) if line.strip() else None
                 if what is not None:
                     return f"{file}, line {number} {what}. Mend or remove it."
     return None
 
 
-def _json_line_fault(table: Table, line: bytes) -> str | None:
+def _json_line_fault(columns: Mapping[str, str], line: bytes) -> str | None:
     try:
         content = json.loads(line, object_pairs_hook=_once)
         json.dumps(content, ensure_ascii=False).encode()
@@ -375,7 +378,7 @@ def _json_line_fault(table: Table, line: bytes) -> str | None:
     if not isinstance(content, dict):
         return f"is not a JSON object: {line.decode().strip():.40}"
     for meaning in LISTS:
-        name = table.columns.get(meaning)
+        name = columns.get(meaning)
         if name is not None and not isinstance(content.get(name), list | None):
             return f"has no list in {name!r} for the {meaning}"
     return None
