@@ -360,7 +360,7 @@ def _find_renamed(connection: duckdb.DuckDBPyConnection) -> None:
 
 # --- how they were made -----------------------------------------------------------------------------------------------
 
-_NO_SETTINGS = ("summary", "counts.inputs", "counts.rejected", "counts.left_out")
+_NO_SETTINGS = ("summary", "comparison", "counts.inputs", "counts.rejected", "counts.left_out")
 
 
 def _settings(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[Setting]:

@@ -1,7 +1,7 @@
 """`prudent rank`, `count` and `check`: from logs to counts to lists."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -26,6 +26,7 @@ from prudent.cli.shared import (
     counts_of,
     days_of,
     engine_of,
+    log_and_counts,
     open_log,
     open_log_alone,
     option,
@@ -76,6 +77,7 @@ def rank_command(
     """Find the best list of every context, from logs or from counts."""
     from prudent import baselines, bounds, click_models
     from prudent.algorithm import rank
+    from prudent.comparison import choose
     from prudent.log import find_files
     from prudent.whole_lists import rank_by
 
@@ -112,9 +114,15 @@ def rank_command(
     if scores is not None:
         check_parquet(scores, [*files, target])
     if rival is None:
-        counts = counts_of(inputs, reading, max_bad, days=days_of(since, until, half_life))
+        log, counts = log_and_counts(inputs, reading, max_bad, days=days_of(since, until, half_life))
+        compared = None
+        if log is not None and isinstance(model_, click_models.Auto):
+            with busy("Comparing models"):
+                model_, compared = choose(log, counts, engine_of(reading))
         with busy("Ranking"):
             policy = rank(counts, model_, bound_, length, candidates, min_lists)
+            if compared is not None:
+                policy = replace(policy, provenance={**policy.provenance, **compared})
             policy.write(target, scores)
     else:
         log = open_log_alone(inputs, reading, engine_of(reading), str(rival))

@@ -218,7 +218,7 @@ def dots(rows: Iterable[Row], title: str, caption: str = "") -> "Chart":
 
 def save(chart: "Chart", path: str | os.PathLike[str]) -> tuple[Path, Path]:
     """Write ``PATH.svg`` and ``PATH.png``, each whole or not at all; the same chart gives the same bytes."""
-    _load_extra()
+    load_extra()
     import vl_convert
 
     svg, png = Path(f"{os.fspath(path)}.svg"), Path(f"{os.fspath(path)}.png")
@@ -233,7 +233,7 @@ def save(chart: "Chart", path: str | os.PathLike[str]) -> tuple[Path, Path]:
 
 def to_svg(chart: "Chart") -> str:
     """The chart as the text of an SVG; no element of it fetches or runs anything."""
-    _load_extra()
+    load_extra()
     import vl_convert
 
     spec = _printable(chart.to_dict())
@@ -248,7 +248,8 @@ def to_svg(chart: "Chart") -> str:
     )
 
 
-def _load_extra() -> None:
+def load_extra() -> None:
+    """Say how to get what draws figures where it is missing."""
     try:
         import altair  # noqa: F401
         import vl_convert  # noqa: F401
@@ -274,7 +275,7 @@ def _checked(rows: Iterable[Row]) -> list[Row]:
     found = list(rows)
     if not found:
         raise UsageError("There are no rows to draw.")
-    _load_extra()
+    load_extra()
     return found
 
 

@@ -85,6 +85,7 @@ def show_provenance(said: Mapping[str, Any]) -> None:
     method = said.get("method")
     made_by = method or f"{said['model']} and {said['bound']}"
     say(f"{summary['contexts']:,} lists by {made_by}, from {said['counts']['lists']:,} logged")
+    _show_choice(said)
     _show_rejected(said["counts"])
     if "days" in said["counts"]:
         say(f"Read: {describe(said['counts']['days'])}.")
@@ -103,6 +104,25 @@ def show_provenance(said: Mapping[str, Any]) -> None:
     else:
         say("The estimate is the method's own, and the new lists were chosen for it: it is not what they will get.")
     _show_fitted(said["fitted"])
+
+
+def _show_choice(said: Mapping[str, Any]) -> None:
+    """Why ``auto`` took the model it took."""
+    if said.get("asked_model") != "auto":
+        return
+    model = said["model"]
+    if "comparison" not in said:
+        if model == "pbm":  # otherwise a note has said why not
+            rule = "only logs (not counts) of 1,000 lists or more are used to compare models"
+            say(f"auto took pbm, which this log identifies; {rule}.")
+        return
+    compared = said["comparison"]
+    scores = {score["model"]: score["log_likelihood"] for score in compared["scores"]}
+    others = [name for name, likelihood in scores.items() if likelihood is not None and name != model]
+    against = f" against {scores[others[0]]:.4f} ({others[0]})" if others else ", and no other model can be scored"
+    verb = "chose" if compared["winner"] == model else "kept"
+    noise = "" if compared["winner"] == model else ", which is within two standard errors"
+    say(f"auto {verb} {model}: log-likelihood per held-out list {scores[model]:.4f}{against}{noise}")
 
 
 def show_outputs(output: str, scores: Path | None) -> None:

@@ -1,0 +1,115 @@
+# ruff: noqa: T201 (printing is what it is for)
+"""What `prudent tune` takes for the truth: `python docs/tuning_truths.py` prints a table of docs/comparing.md.
+
+Worlds of which all is known make logs. On the lists of each, clicks are drawn anew: as the world has it, and as four
+ways to make a truth of one log alone would have it. Each gives a curve of errors.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from prudent.arrays import FloatArray
+from prudent.bounds import bounds
+from prudent.bounds.bayes import PosteriorBound
+from prudent.click_models import click_models
+from prudent.experiments.protocol import gather
+from prudent.experiments.sources import Shown, YandexLike, impressions, made_of, make_world, pairs_of
+from prudent.simulate import World, draw
+from prudent.simulate import make_world as make_shop
+from prudent.tuning import BOUNDS, DEFAULT, DELTAS
+from prudent.tuning.logs import read_arms
+from prudent.tuning.trials import Past
+
+LOGS, DRAWS = 12, 3  # logs of known worlds, and how often clicks are drawn anew on the lists of each
+ARMS = read_arms(BOUNDS, DELTAS)
+NAMES = [name for arm in ARMS for name in arm.names]
+CERTAIN = 1e9  # α + β of a posterior that is all but a point
+Draw = Callable[[np.random.Generator], tuple[World, Shown]]
+
+
+def yandex_like(kind: str, quality: float) -> Draw:
+    """Ten contexts of 10 to 100 items, 200 lists each."""
+    source = YandexLike(kind, quality=quality)
+    return lambda random: source.draw(200, random)
+
+
+def shop(kind: str, quality: float) -> Draw:
+    """Fifty contexts, 5,000 lists in all, and the items that they show."""
+
+    def make(random: np.random.Generator) -> tuple[World, Shown]:
+        seed = int(random.integers(1 << 30))
+        world = make_shop(kind, contexts=50, length=5, quality=quality, seed=seed)
+        drawn = list(draw(world, 5_000, seed + 1))
+        items, clicks = (np.concatenate([getattr(chunk, name) for chunk in drawn]) for name in ("items", "clicks"))
+        lists = Shown(pairs_of(world), items, clicks.astype(bool), np.ones(len(items), np.int64))
+        seen = impressions(lists) > 0
+        kept = made_of(lists, seen)
+        theta = world.attraction[seen]
+        return make_world(np.bincount(kept.context), theta, theta, kind, world.position), kept
+
+    return make
+
+
+def settings() -> Iterator[tuple[str, Draw]]:
+    """Kind of clicks, and where logs come from."""
+    for kind in ("pbm", "dcm"):
+        yield from ((kind, yandex_like(kind, quality)) for quality in (2.0, 0.0, -1.0))
+        yield from ((kind, shop(kind, quality)) for quality in (1.0, -1.0))
+
+
+def certain(past: Past, theta: FloatArray) -> Past:
+    """The same with this truth in place of a posterior."""
+    theta = theta.clip(1e-9, 1 - 1e-9)
+    return replace(past, alpha=CERTAIN * theta, beta=CERTAIN * (1 - theta))
+
+
+def past_of(kind: str, world: World, lists: Shown, prior: str) -> Past:
+    """What the log says; where it cannot tell how positions are examined, it is told."""
+    evidence = gather(click_models.parse(kind), world, lists)
+    fitted = evidence.model.learn(lists.cells, lists.length)
+    bound = bounds.parse(prior)
+    assert isinstance(bound, PosteriorBound)
+    believed = bound.prior(evidence)
+    return Past(lists, fitted, believed.alpha + evidence.positive, believed.beta + evidence.negative)
+
+
+def curves(kind: str, make: Draw) -> dict[str, FloatArray]:
+    """The mean errors of all settings, by the truth and by each way to make one."""
+    random = np.random.default_rng(1)
+    found: dict[str, list[FloatArray]] = {}
+    for _ in range(LOGS):
+        world, lists = make(random)
+        eb, exposure = (past_of(kind, world, lists, prior) for prior in ("eb", "exposure"))
+        truths = {
+            "true": certain(replace(eb, fitted=replace(eb.fitted, parameter=world.position)), world.attraction),
+            "posterior means, one prior for all (`eb`)": certain(eb, eb.alpha / (eb.alpha + eb.beta)),
+            "posterior draws, one prior for all (`eb`)": eb,
+            "posterior means, prior by exposure": certain(exposure, exposure.alpha / (exposure.alpha + exposure.beta)),
+            "posterior draws, prior by exposure": exposure,
+        }
+        for name, past in truths.items():
+            found.setdefault(name, []).extend(past.errors(ARMS, random) for _ in range(DRAWS))
+    return {name: np.mean(errors, axis=0)[:-1] for name, errors in found.items()}
+
+
+def main() -> None:
+    """Print the table."""
+    default = NAMES.index(DEFAULT)
+    told: dict[str, list[tuple[float, float, float]]] = {}
+    for kind, make in settings():
+        by = curves(kind, make)
+        true = by.pop("true")
+        for name, curve in by.items():
+            ratios = np.log(curve / curve[default]) - np.log(true / true[default])
+            best = true[np.argmin(curve)] / true[default]
+            size = abs(np.log(curve[default] / true[default]))
+            told.setdefault(name, []).append((float(np.sqrt(np.mean(ratios**2))), size, best))
+    for name, numbers in told.items():
+        ratio, size, best = np.array(numbers).T
+        print(f"| {name} | {ratio.mean():.2f} | {size.mean():.2f} | {best.max():.2f} |")
+
+
+if __name__ == "__main__":
+    main()

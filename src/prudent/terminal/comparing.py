@@ -1,0 +1,68 @@
+"""What `prudent compare` and `tune` show."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from prudent.terminal import out, plain, say, table_of
+
+if TYPE_CHECKING:
+    from prudent.comparison import Comparison
+    from prudent.tuning import Tuning
+
+_POSITIONS = 20  # that a table shows
+
+
+def show_comparison(found: "Comparison") -> None:
+    """What `prudent compare` says."""
+    say(f"Fitted to {found.train_lists:,} lists, scored on {found.test_lists:,} others.\n")
+    head, *rows = found.rows()
+    table = table_of(*head)
+    for row in rows:
+        table.add_row(*row)
+    out.print(table)
+    say("cond.: perplexity given the clicks above. In brackets: click rates, no click models, which cannot win.")
+    for score in found.scores:
+        if score.why:
+            say(f"{score.model}: {plain(score.why)}")
+    told = [score for score in found.scores if score.predicted_ctr]
+    names = [score.model for score in told]
+    _show_by_position(
+        "click rate", [("observed", found.observed_ctr), *((s.model, s.predicted_ctr) for s in told)], ".3f"
+    )
+    _show_by_position("perplexity", list(zip(names, (score.by_position for score in told), strict=True)), ".3f")
+    say(f"\n{found.verdict}")
+
+
+def show_tuning(found: "Tuning") -> None:
+    """What `prudent tune` says."""
+    from prudent.tuning import DEFAULT
+
+    said = found.provenance
+    say(
+        f"{found.repetitions} logs with clicks by {found.model}, fitted to {said['past_lists']:,} lists of "
+        f"{said['contexts']:,} contexts."
+    )
+    say(f"Error: what lists lack of the value of the best ones ({found.unit}).")
+    say(f"That of the logged lists: {found.logged_error:.4f}\n")
+    head, *rows = found.rows()
+    table = table_of(*head)
+    for row in rows:
+        table.add_row(*row)
+    out.print(table)
+    later = found.confirmation
+    if later is not None:
+        worth = f"{later.bound} is worth {later.value:.4f}, {DEFAULT} {later.default_value:.4f}"
+        say(f"\nOn {later.lists:,} later lists {worth}: {later.difference:+.4f} ± {later.difference_se:.4f}.")
+    say(f"\n{found.verdict}")
+
+
+def _show_by_position(what: str, columns: Sequence[tuple[str, Sequence[float | None]]], how: str) -> None:
+    positions = len(columns[0][1])
+    table = table_of("position", *(name for name, _ in columns), title=f"{what} by position")
+    for position in range(min(positions, _POSITIONS)):
+        values = (of[position] for _, of in columns)
+        table.add_row(str(position + 1), *("–" if value is None else format(value, how) for value in values))
+    out.print()
+    out.print(table)
+    if positions > _POSITIONS:
+        say(f"... and {positions - _POSITIONS} more positions (--json has them all)")
