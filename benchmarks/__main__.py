@@ -10,6 +10,7 @@ PARTS = {
     "clax": "peers_clax",
     "sizes": "sizes",
     "pairs": "pairs",
+    "evaluate": "evaluating",
     "spark": "peers_spark",
 }
 USUAL = ("limits", "experiments")

@@ -7,14 +7,14 @@ import secrets
 import shutil
 import tempfile
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import duckdb
 
-from prudent.errors import WriteError
+from prudent.errors import UsageError, WriteError
 
 
 @contextmanager
@@ -38,6 +38,12 @@ def replacing(target: str | os.PathLike[str]) -> Iterator[Path]:
     finally:
         with suppress(OSError):  # a name that is too long was never made
             part.unlink(missing_ok=True)
+
+
+def check_not_read(target: str | os.PathLike[str], sources: Iterable[str | os.PathLike[str]]) -> None:
+    """Nothing is overwritten by what was made of it."""
+    if Path(target).resolve() in {Path(source).resolve() for source in sources}:
+        raise UsageError(f"{target} is read here, and would be overwritten by its own result. Choose another output.")
 
 
 def check_target(target: str | os.PathLike[str]) -> None:

@@ -7,15 +7,19 @@ from dataclasses import dataclass, field
 from operator import index
 from os import PathLike
 from pathlib import Path
-from typing import Any, SupportsIndex
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import duckdb
 
+from prudent.counts import Counts
 from prudent.engines.duckdb import DuckDB
 from prudent.engines.quoting import file_text, text
 from prudent.errors import PolicyError, UnknownContextError, did_you_mean
 from prudent.files import manifest_path, replacing, write_manifest
 from prudent.log import find_files
+
+if TYPE_CHECKING:
+    from prudent.explanation import Explanation
 
 COLUMNS = ("context", "rank", "item", "lower", "mean", "positive", "negative", "impressions")
 
@@ -29,18 +33,21 @@ class Policy:
 
     ``policy["running shoes"]`` is a list of item names, and ``policy.get("running shoes", mine)`` one to fall back to.
     The tables are DuckDB relations: ``.df()`` makes a pandas frame of them, ``.pl()`` a Polars one, ``.fetchall()``
-    tuples. A policy that was read from a file has its lists, and neither scores nor contexts.
+    tuples. A policy that was read from a file has its lists, the scores if their file was named, and no contexts.
     """
 
     connection: duckdb.DuckDBPyConnection = field(repr=False)
     provenance: Mapping[str, Any]  # model, bound, settings, and the counts it came from
     # lists, scores, contexts -> a query for each, or what makes its table and returns it
     _tables: Mapping[str, str | Callable[[], str]] = field(repr=False)
-    _keep: object = field(default=None, repr=False)  # whatever the connection needs alive
+    counts: Counts | None = field(default=None, repr=False)  # that it was ranked from
 
     @classmethod
-    def read(cls, path: str | PathLike[str]) -> "Policy":
-        """A policy from the file it was written to, or from the folder of files that Spark wrote."""
+    def read(cls, path: str | PathLike[str], scores: str | PathLike[str] | None = None) -> "Policy":
+        """A policy from the file it was written to, or from the folder of files that Spark wrote.
+
+        ``scores`` is the file of every candidate's scores, where they were written too.
+        """
         files = find_files([path])
         if len(files) > 1 and not Path(path).is_dir():  # of a folder they are one
             raise PolicyError(f"{path} names {len(files)} files. Read one policy at a time.")
@@ -54,7 +61,10 @@ class Policy:
             connection.execute(f"create temp table lists as from {source} order by context, rank")
         except duckdb.Error as error:
             raise PolicyError(f"Cannot read {file} as a policy: {str(error).splitlines()[0]}") from error
-        return cls(connection, read_provenance(file), {"lists": "from lists"})
+        tables = {"lists": "from lists"}
+        if scores is not None:
+            tables["scores"] = _read_scores(connection, scores)
+        return cls(connection, read_provenance(file), tables)
 
     def write(self, path: str | PathLike[str], scores: str | PathLike[str] | None = None) -> None:
         """Write the lists to a Parquet file, its manifest beside it, and, if asked, every candidate's scores."""
@@ -81,6 +91,18 @@ class Policy:
         that was mostly shown, ``usual_value`` and ``usual_lower``; and whether the two lists ``differ``.
         """
         return self.connection.sql(self._query("contexts"))
+
+    def explain(self, context: str | SupportsIndex, counts: Counts | None = None) -> "Explanation":
+        """Why the list of a context is what it is, beside the list that was mostly shown.
+
+        A policy that was read from a file does not have the counts that it came from: without them, it is not known
+        what was mostly shown, and how often it was clicked.
+        """
+        from prudent.explanation import explain
+
+        self[context]  # known, or an error that says what was meant
+        name = context if isinstance(context, str) else index(context)
+        return explain(self, [name], self.counts if counts is None else counts)[0]
 
     def _query(self, table: str) -> str:
         if table not in self._tables:
@@ -165,6 +187,42 @@ class Policy:
         )
         title = html.escape(self._title())
         return f"<table><caption>{title}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _read_scores(connection: duckdb.DuckDBPyConnection, path: str | PathLike[str]) -> str:
+    """A query for the scores in a file, and a check that they are some of this policy's."""
+    (file,) = find_files([path])
+    source = f"read_parquet({file_text(file)}, hive_partitioning = false)"
+    expected = tuple(name for name in COLUMNS if name != "rank")
+    try:
+        described = connection.execute(f"describe from {source}").fetchall()
+        kinds = {row[0]: row[1] for row in connection.execute("describe lists").fetchall()}
+    except duckdb.Error as error:
+        raise PolicyError(f"Cannot read {file} as scores: {str(error).splitlines()[0]}") from error
+    columns = tuple(row[0] for row in described)
+    if columns != expected:
+        raise PolicyError(
+            f"{file} holds no scores: it has the columns {', '.join(columns)}. Write them: rank --scores."
+        )
+    if any(row[1] != kinds[row[0]] for row in described if row[0] in ("context", "item")):
+        raise PolicyError(f"{file} names its contexts or items by another type than the policy: it is not of this one.")
+    return f"select {', '.join(expected)} from {source}"
+
+
+def check_lists(connection: duckdb.DuckDBPyConnection, table: str) -> None:
+    """The lists of a table are lists: every place filled once, and no item twice."""
+    found = connection.execute(
+        "select count(*) over (), coalesce(context::varchar, 'null') from "
+        f"(select context, count(*) as rows, count(distinct rank) as ranks, min(rank) as first, max(rank) as last, "
+        f"count(distinct item) as items from {table} group by context) "
+        "where context is null or first <> 1 or last <> rows or ranks <> rows or items <> rows order by 2 limit 1"
+    ).fetchall()
+    if found:
+        wrong, context = found[0]
+        raise PolicyError(
+            f"This is no policy: {wrong:,} of its lists have a place twice, none for a place, or an item twice or "
+            f"missing, such as that of {context!r}. Is it a folder of several policies?"
+        )
 
 
 def read_provenance(file: Path) -> Mapping[str, Any]:

@@ -1,0 +1,53 @@
+"""Evaluating a policy on a million held-out lists, with the replicates and the estimators that one gets by default."""
+
+from pathlib import Path
+
+from benchmarks.limits import count, rank
+from benchmarks.logs import SIZES, contexts, make_log, size
+from benchmarks.measuring import Figure, Run, folder, measure, median, report, rounds, say
+
+MEMORY = "400MB"  # of DuckDB; the arrays come on top of it
+
+
+def split(log: str, target: str) -> None:
+    """Into halves: what the policy learns from is as long as what it is judged by."""
+    import prudent
+
+    train, holdout = (Path(target) / f"{name}.parquet" for name in ("train", "holdout"))
+    prudent.split(prudent.Log(log), train, holdout, share=0.5, engine=prudent.DuckDB(memory=MEMORY))
+
+
+def evaluate(log: str, target: str) -> int:
+    """As `prudent evaluate` does it; the held-out lists."""
+    import prudent
+
+    policy = prudent.Policy.read(Path(target) / "policy.parquet")
+    found = prudent.evaluate(policy, prudent.Log(log), replicates=200, engine=prudent.DuckDB(memory=MEMORY))
+    return found[0].lists
+
+
+def main() -> None:
+    lists = SIZES[size()]
+    taken: dict[str, list[Run]] = {"split": [], "evaluate": []}
+    with folder() as target:
+        say(f"Making a log of {2 * lists:,} lists ...")
+        measure(make_log, target / "log.parquet", 2 * lists, contexts(lists))
+        for number in range(rounds(3)):
+            say(f"Round {number + 1} ...")
+            taken["split"].append(measure(split, target / "log.parquet", target)[0])
+            if number == 0:
+                for work in (count, rank):
+                    measure(work, target / "train.parquet", target)
+            run, held_out = measure(evaluate, target / "holdout.parquet", target)
+            taken["evaluate"].append(run)
+    took = {work: median(runs) for work, runs in taken.items()}
+    report(
+        "evaluate" if size() == "1m" else f"evaluate-{size()}",
+        about={"held-out lists": held_out, "replicates": 200, "memory of DuckDB": MEMORY, "rounds": rounds(3)},
+        took=took,
+        figures={
+            "evaluating, seconds": Figure(took["evaluate"].wall, at_most=60.0),
+            "evaluating, CPU seconds": Figure(took["evaluate"].cpu),
+            "peak memory of evaluating, GB": Figure(took["evaluate"].peak, at_most=1.0),
+        },
+    )

@@ -1,0 +1,388 @@
+"""What a click model, fitted to the held-out lists again, says about the policy's lists, and how sure it is.
+
+All three models have one form: position k earns ``aₖθₖ ∏_{j<k} (1 − bⱼθⱼ)``. It is linear in every θ, and θ of
+different items are independent, so that the expected reward is that of expected θ.
+
+Three things are uncertain.
+
+1. Clicks: each held-out list moves θ of the items it shows. The bootstrap replays that, along with the logged reward.
+2. What θ is shrunk towards: a Beta prior, learned from the items that the policy chose (see `learn_prior`).
+   They were chosen on other data, so they are a fair sample of such choices, and shrinking to their mean leaves the
+   total where it is; shrinking to the mean of all items would pull the chosen ones, which are better, down. What it may
+   cost one context, ``(s/(s+n))² μ(1−μ)/(s+1)`` for each item, is added as variance.
+3. What contexts share, position parameters and priors: learned again without each of some groups of contexts (the
+   jackknife).
+"""
+
+import warnings
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import expit, logit
+
+from prudent.arrays import BoolArray, FloatArray, IntArray
+from prudent.cells import Cells
+from prudent.click_models import Cascade, ClickModel, DependentClick, PositionBased, click_models
+from prudent.click_models.base import Fitted
+from prudent.click_models.position_based import per_position
+from prudent.errors import NotIdentifiedError, PrudentWarning
+from prudent.evaluation.held_out import CannotTellError, HeldOut, Reward
+
+GROUPS = 20
+"""Groups of the jackknife."""
+MOST = 400_000
+"""Items in lists, of the heaviest contexts and as many again of any, to learn what contexts share from."""
+_CHUNK = 40_000  # lists that become cells at a time
+_SEED = 20_260_611  # of samples and groups; any fixed number does
+
+
+class Chances(NamedTuple):
+    """A and b of every position."""
+
+    click: FloatArray
+    stop: FloatArray
+
+
+def chances(model: ClickModel, parameter: FloatArray, reward: Reward) -> Chances:
+    """How a click model earns this reward."""
+    one = np.ones_like(parameter)
+    if isinstance(model, PositionBased):
+        return Chances(parameter, 0 * one if reward == "clicks" else parameter)
+    if isinstance(model, DependentClick) and reward == "clicks":
+        return Chances(one, 1 - parameter)
+    if isinstance(model, DependentClick | Cascade):
+        return Chances(one, one)
+    raise CannotTellError(f"The expected reward of a list is not known for {model}.")
+
+
+def rewards(theta: FloatArray, form: Chances) -> FloatArray:
+    """The expected reward of every position of lists, one row each; θ is 0 below their ends."""
+    reach = np.cumprod(1 - form.stop * theta, axis=1)
+    reach = np.hstack([np.ones((len(theta), 1)), reach[:, :-1]])
+    return np.asarray(form.click * theta * reach)
+
+
+def slopes(theta: FloatArray, form: Chances, part: FloatArray) -> FloatArray:
+    """By how much the expected reward, of which each position counts in `part`, grows with each θ."""
+    earned = rewards(theta, form) * part
+    below = np.cumsum(earned[:, ::-1], axis=1)[:, ::-1] - earned
+    reach = np.cumprod(1 - form.stop * theta, axis=1)
+    reach = np.hstack([np.ones((len(theta), 1)), reach[:, :-1]])
+    return np.asarray(part * form.click * reach - form.stop / (1 - form.stop * theta) * below)
+
+
+class Trials(NamedTuple):
+    """What held-out lists say about the items of the policy's lists, one row per context."""
+
+    clicks: FloatArray
+    examined: FloatArray  # Σx, with x the chance that an impression was examined
+    squares: FloatArray  # Σx²
+    exposure: FloatArray  # log of the share of a context's lists that showed the item
+    logged: IntArray  # lists of each context
+    there: BoolArray  # whether there is an item
+
+    @property
+    def covariates(self) -> FloatArray:
+        """What a prior may depend on: exposure, rank and frequency of the context; along the last axis."""
+        rank = np.log(np.arange(1, self.clicks.shape[1] + 1))
+        lists = np.log(np.maximum(self.logged, 1))[:, None]
+        one = np.ones(self.clicks.shape)
+        return np.stack([one, self.exposure, rank * one, lists * one], axis=-1)
+
+
+class Prior(NamedTuple):
+    """Beta(μs, (1−μ)s), where logit μ is a sum of covariates."""
+
+    coefficients: FloatArray
+    strength: float
+
+    def mean(self, trials: Trials) -> FloatArray:
+        """Μ of every item."""
+        return np.asarray(expit(_dot(trials.covariates, self.coefficients)))
+
+
+class Belief(NamedTuple):
+    """The items of the policy's lists, one row per context: θ and how it was found."""
+
+    theta: FloatArray  # 0 where there is no item
+    trials: FloatArray  # s + n, of the prior and of the lists
+    shrinking: FloatArray  # the variance of θ that comes from shrinking it
+
+
+@dataclass(frozen=True, eq=False)
+class Direct:
+    """A click model, fitted to held-out lists."""
+
+    held: HeldOut
+    model: ClickModel  # `auto` is allowed
+    reward: Reward
+
+    @cached_property
+    def supported(self) -> BoolArray:
+        """Contexts of the policy in which all of its items were shown."""
+        return np.asarray(self.held.known & ~(self.held.target < -1).any(axis=1))
+
+    @cached_property
+    def fitted(self) -> Fitted:
+        """Position parameters, from some contexts."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", PrudentWarning)  # that `auto` took dcm, which `note` says
+            return _learn(self.model, self._learning.shown().cells, self.held.length)
+
+    @property
+    def note(self) -> str:
+        """Which model `auto` has chosen."""
+        chosen = self.fitted.model
+        if type(chosen) is type(self.model):
+            return ""
+        why = "" if isinstance(chosen, PositionBased) else ": pbm is not identified on these lists"
+        return f"The click model is {chosen}{why}."
+
+    @cached_property
+    def form(self) -> Chances:
+        """How the model earns the reward."""
+        return chances(self.fitted.model, self.fitted.parameter, self.reward)
+
+    @cached_property
+    def prior(self) -> Prior:
+        """What θ is shrunk towards."""
+        return learn_prior(self._trials, _mask(self._probed, self.held.contexts) & self.supported)
+
+    @cached_property
+    def belief(self) -> Belief:
+        """What to think of the items of the policy's lists."""
+        return believe(self._trials, self.prior)
+
+    @cached_property
+    def expected(self) -> FloatArray:
+        """The expected reward of every position of the policy's lists."""
+        return rewards(self.belief.theta, self.form)
+
+    # Below, `part` has a row per context, and says how much of each position's reward is asked for.
+
+    def value(self, part: FloatArray) -> FloatArray:
+        """The expected reward of each context."""
+        return np.asarray(np.sum(self.expected * part, axis=1))
+
+    def moves(self, part: FloatArray, rows: int = 100_000) -> FloatArray:
+        """How far each list moves the sum of these values: N · slope · (y − θx)/(s + n) of each item it shows."""
+        held = self.held
+        slope = slopes(self.belief.theta, self.form, part) * (held.logged * self.supported)[:, None]
+        there = held.target >= 0
+        usual = float(self.belief.theta[there].mean())  # of items that the policy did not choose
+        step, theta = np.zeros(len(held.pair_context)), np.full(len(held.pair_context), usual)
+        step[held.target[there]] = (slope / self.belief.trials)[there]
+        theta[held.target[there]] = self.belief.theta[there]
+        moved = np.zeros(len(held.n))
+        for first in range(0, len(held.n), rows):
+            some = slice(first, first + rows)
+            items, clicks = held.items[some], held.clicks[some]
+            own = np.where(items >= 0, theta[items], 0.0)
+            hits, trials = examinations(self.fitted, clicks, own)
+            moved[some] = np.sum(np.where(items >= 0, step[items], 0.0) * (hits - own * trials), axis=1)
+        return moved
+
+    def shrinking(self, part: FloatArray) -> FloatArray:
+        """The variance of each context's value that comes from shrinking θ."""
+        slope = slopes(self.belief.theta, self.form, part)
+        return np.asarray(np.sum(slope**2 * self.belief.shrinking, axis=1))
+
+    def shared(self, part: FloatArray, contexts: BoolArray) -> float:
+        """The variance of the mean value over these contexts that comes from what contexts share."""
+        probed = contexts[self._probed]
+        weight = self._probe.logged * probed
+        if not weight.any():
+            return 0.0
+        means = [
+            np.sum(weight * np.sum(rewards(theta, form) * part[self._probed], axis=1)) / weight.sum()
+            for theta, form in self._replicates
+        ]
+        return float((len(means) - 1) * np.var(means)) if len(means) > 1 else 0.0
+
+    # --- what it is learned from -------------------------------------------------------------------------------------
+
+    @cached_property
+    def _order(self) -> IntArray:
+        return np.random.default_rng(_SEED).permutation(self.held.contexts)
+
+    @cached_property
+    def _probed(self) -> IntArray:
+        """Any contexts, as many as are enough to learn a prior from."""
+        few = np.searchsorted(np.cumsum(self.held.logged[self._order]) * self.held.length, MOST, side="right")
+        return np.sort(self._order[: max(few, min(GROUPS, self.held.contexts))])
+
+    @cached_property
+    def _probe(self) -> HeldOut:
+        return self.held.only(_mask(self._probed, self.held.contexts))
+
+    @cached_property
+    def _learned(self) -> IntArray:
+        """These, and the contexts with the most lists: there is most to learn about positions."""
+        heavy = np.argsort(-self.held.logged, kind="stable")
+        few = np.searchsorted(np.cumsum(self.held.logged[heavy]) * self.held.length, MOST, side="right")
+        return np.union1d(self._probed, heavy[:few])
+
+    @cached_property
+    def _learning(self) -> HeldOut:
+        return self.held.only(_mask(self._learned, self.held.contexts))
+
+    @cached_property
+    def _trials(self) -> Trials:
+        return try_items(self.held, self.fitted)
+
+    @cached_property
+    def _replicates(self) -> list[tuple[FloatArray, Chances]]:
+        """θ of the probed contexts, and the form, as learned without each of the groups."""
+        learning, probe, found = self._learning, self._probe, []
+        random = np.random.default_rng(_SEED + 1)
+        many = learning.contexts >= GROUPS
+        group = random.permutation(np.arange(learning.contexts) % GROUPS)
+        shift = random.integers(0, GROUPS, len(learning.n))
+        for number in range(GROUPS):
+            if many:
+                left = np.where(group[learning.context] == number, 0, learning.n)
+            else:  # few contexts have many lists: leave out some of those
+                left = learning.n - (learning.n + (shift + number) % GROUPS) // GROUPS
+            fitted = self._learn_again(learning.shown(left).cells)
+            trials = try_items(probe, fitted)
+            kept = self.supported[self._probed]
+            if many:
+                kept = kept & (group[np.searchsorted(self._learned, self._probed)] != number)
+            theta = believe(trials, learn_prior(trials, kept)).theta
+            found.append((theta, chances(fitted.model, fitted.parameter, self.reward)))
+        return found
+
+    def _learn_again(self, cells: Cells) -> Fitted:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", PrudentWarning)
+            return _learn(self.fitted.model, cells, self.held.length)
+
+
+def _mask(numbers: IntArray, size: int) -> BoolArray:
+    mask = np.zeros(size, bool)
+    mask[numbers] = True
+    return mask
+
+
+def _learn(model: ClickModel, cells: Cells, positions: int) -> Fitted:
+    try:
+        return model.learn(cells, positions)
+    except NotIdentifiedError as error:
+        raise CannotTellError(str(error)) from error
+
+
+def try_items(held: HeldOut, fitted: Fitted) -> Trials:
+    """Clicks and examinations of the items of the policy's lists, contexts in chunks."""
+    clicks, examined, squares, impressions = (np.zeros(held.target.shape) for _ in range(4))
+    lists = np.cumsum(np.bincount(held.context, minlength=held.contexts))
+    first = 0
+    while first < held.contexts:
+        done = lists[first - 1] if first else 0
+        last = max(first + 1, int(np.searchsorted(lists, done + _CHUNK, side="right")))
+        chunk = held.only(_mask(np.arange(first, last), held.contexts))
+        there = chunk.target >= 0
+        found = _try_pairs(fitted, chunk.shown().cells)
+        for table, of in zip((clicks, examined, squares, impressions), found, strict=True):
+            table[first:last][there] = of[chunk.target[there]]
+        first = last
+    exposure = np.log((impressions + 0.5) / (held.logged[:, None] + 1))
+    return Trials(clicks, examined, squares, exposure, held.logged, held.target != -1)
+
+
+def _try_pairs(fitted: Fitted, cells: Cells) -> tuple[FloatArray, ...]:
+    """Clicks, Σx, Σx² and impressions of every pair."""
+    if isinstance(fitted.model, PositionBased):
+        # Not n₊ + n₋ with n₋ = max(0, Σp − ΣY), which serves bounds: for an item that was shown once, and clicked, it
+        # makes a whole trial of p, and the θ of such items comes out too small.
+        pair, position, shown, _ = per_position(cells)
+        of = fitted.parameter[position - 1]
+        examined, squares = (np.bincount(pair, shown * x, minlength=cells.pairs) for x in (of, of * of))
+        return cells.per_pair(cells.click), examined.astype(float), squares.astype(float), cells.per_pair()
+    evidence = fitted.evidence(cells)
+    return evidence.positive, evidence.examined, evidence.examined, evidence.impressions
+
+
+_STRENGTH = 0.5, 1_000.0  # limits of s
+_ROUNDS = 30
+
+
+def learn_prior(trials: Trials, contexts: BoolArray) -> Prior:
+    """The prior of the items that the policy chose in these contexts.
+
+    Its mean follows exposure, rank and frequency: a ranker that is any good shows better items more, a policy does
+    better where there is more to learn from, and shrinking what was rarely shown to the mean of all would be wrong both
+    times. It solves Σ v(Y − μn)z = 0 with v = s/(s + n), so that what is shrunk most has most to say in where to; and s
+    fits the spread, ``E(Y − μn)² = μn − μ²q + (n² − q) μ(1 − μ)/(s + 1)`` with q = Σx².
+    """
+    told = contexts[:, None] & trials.there & (trials.examined > 0)
+    y, n, q, z = trials.clicks[told], trials.examined[told], trials.squares[told], trials.covariates[told]
+    coefficients, strength = np.zeros(z.shape[1]), 5.0
+    if not y.size:
+        return Prior(coefficients, strength)
+    rate = (y.sum() + 0.5) / (n.sum() + 1)
+    coefficients[0] = logit(min(rate, 0.99))
+    centre = z[:, 1:].mean(axis=0)
+    z = np.hstack([z[:, :1], z[:, 1:] - centre])
+    for _ in range(_ROUNDS):
+        mean = expit(_dot(z, coefficients))
+        weight = strength / (strength + n)
+        slope = np.array([np.sum(column * weight * (y - mean * n)) for column in z.T])
+        bend = weight * n * mean * (1 - mean)
+        information = np.array([[np.sum(one * two * bend) for two in z.T] for one in z.T])
+        # A unit of evidence for 0 holds what the log is silent about, such as ranks where all lists have one item.
+        step = np.linalg.solve(information + np.eye(len(slope)), slope - np.append(0.0, coefficients[1:]))
+        coefficients = np.clip(coefficients + step / max(1.0, float(np.abs(step).max())), -15.0, 15.0)
+        more = np.sum(weight**2 * ((y - mean * n) ** 2 - mean * n + mean**2 * q))
+        most = np.sum(weight**2 * (n * n - q) * mean * (1 - mean))
+        # Items that were tried once say nothing about the spread; then s stays as it is.
+        correlation = more / most if most > 1e-9 else 1 / (strength + 1)
+        before, strength = strength, float(np.clip(1 / max(correlation, 1e-9) - 1, *_STRENGTH))
+        if np.abs(step).max() < 1e-10 and abs(strength - before) < 1e-10 * before:
+            break
+    coefficients[0] -= np.sum(centre * coefficients[1:])
+    return Prior(coefficients, strength)
+
+
+def _dot(table: FloatArray, vector: FloatArray) -> FloatArray:
+    """By numpy's own sums: products of matrices go to as many threads as there are, and show it in the last digits."""
+    return np.asarray(np.sum(table * vector, axis=-1))
+
+
+def believe(trials: Trials, prior: Prior) -> Belief:
+    """The posterior of every item of the policy's lists."""
+    mean, strength = prior.mean(trials), prior.strength
+    total = trials.examined + strength
+    # Items that were clicked more often than they should have been looked at have a θ above 1 where s is small.
+    theta = np.where(trials.there, np.minimum((trials.clicks + mean * strength) / total, 0.999), 0.0)
+    shrinking = np.where(trials.there, (strength / total) ** 2 * mean * (1 - mean) / (strength + 1), 0.0)
+    return Belief(theta, total, shrinking)
+
+
+def examinations(fitted: Fitted, clicks: BoolArray, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Of each item shown, the click that counts for θ and the chance that it was examined: `trials`, list by list."""
+    model, parameter = fitted.model, fitted.parameter
+    above: IntArray = np.cumsum(clicks, axis=1) - clicks
+    if isinstance(model, PositionBased):
+        return clicks.astype(float), np.broadcast_to(parameter, clicks.shape)
+    if isinstance(model, Cascade):
+        examined = np.asarray(above == 0)
+        return (clicks & examined).astype(float), examined.astype(float)
+    total = clicks.sum(axis=1, keepdims=True)
+    surely = (total == 0) | clicks | (above < total)
+    if not isinstance(model, DependentClick) or model.tail == "truncate":
+        return clicks.astype(float), surely.astype(float)
+    last = clicks.shape[1] - 1 - np.argmax(clicks[:, ::-1], axis=1)
+    goes_on = parameter[last][:, None]
+    unread = goes_on * np.prod(np.where(surely, 1.0, 1 - theta), axis=1, keepdims=True)
+    read = np.divide(unread, 1 - goes_on + unread, out=np.ones_like(unread), where=goes_on < 1)
+    return clicks.astype(float), np.where(surely, 1.0, read)
+
+
+def direct(held: HeldOut, model: str, reward: Reward) -> Direct:
+    """The model by its spelling; estimators that ask for the same one share it."""
+    if (model, reward) not in held.fits:
+        held.fits[model, reward] = Direct(held, click_models.parse(model), reward)
+    found: Direct = held.fits[model, reward]
+    return found

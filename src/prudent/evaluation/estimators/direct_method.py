@@ -1,0 +1,41 @@
+"""The direct method: a click model's word for it."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from prudent.click_models import click_models
+from prudent.evaluation.direct import direct
+from prudent.evaluation.estimators.base import Columns, Estimator, check_support, estimators, where_supported
+from prudent.evaluation.held_out import HeldOut, Reward
+from prudent.evaluation.matching import Matched
+
+
+@estimators.register("dm")
+@dataclass(frozen=True)
+class DirectMethod(Estimator):
+    """The expected reward under a click model that is fitted to the held-out lists (the direct method).
+
+    Needs no list, nor an item at its position, that was shown as the policy has it; only its items, wherever they
+    stood. It is as right as the click model is. The interval has the uncertainty of clicks, of attractions given few
+    of them, and of position parameters.
+    """
+
+    model: str = "auto"
+
+    def __post_init__(self) -> None:
+        click_models.parse(self.model)
+
+    def columns(self, held: HeldOut, reward: Reward) -> Columns:
+        """The expected rewards of lists."""
+        fit = direct(held, self.model, reward)
+        check_support(held, fit.supported, "all items of the policy's list, wherever they stand")
+        everything = np.ones(held.target.shape)
+        value = fit.value(everything)
+        gain = value[held.context] + fit.moves(everything)
+        columns = where_supported(held, reward, Matched(value, gain, gain, fit.supported), weighted=False)
+        lists = held.n[columns.counted].sum()
+        weight = held.logged * fit.supported / lists
+        extra = float(np.sum(weight**2 * fit.shrinking(everything)))
+        extra += weight.sum() ** 2 * fit.shared(everything, fit.supported)
+        return replace(columns, extra=extra, note=fit.note)

@@ -1,0 +1,52 @@
+"""Inverse propensity scoring of the items down to each position."""
+
+from dataclasses import dataclass, replace
+from math import inf
+
+from prudent.baselines.base import check_clip
+from prudent.evaluation.estimators.base import (
+    FREQUENCIES,
+    Columns,
+    Estimator,
+    check_support,
+    estimators,
+    everywhere,
+    highest_reward,
+    where_supported,
+)
+from prudent.evaluation.held_out import HeldOut, Reward
+from prudent.evaluation.matching import Matched, by_frequency, by_propensity, prefix_propensities, sum_positions
+
+NO_STEPS = f"The propensities are of whole lists, and say nothing of their first items. {FREQUENCIES}"
+
+
+@estimators.register("prefix-ips")
+@dataclass(frozen=True)
+class PrefixIps(Estimator):
+    """The reward of each position, from lists that are the policy's down to there (reward interaction).
+
+    ``Σₖ (1/n) Σ min(M, 1{A[:k] = B[:k]}/P(A[:k])) · rₖ`` (McInerney et al. 2020). Assumes that what happens at a
+    position depends on the items above it and not on those below, as in a cascade. For ``any-click``, rₖ is the first
+    click.
+    """
+
+    clip: float = inf
+
+    def __post_init__(self) -> None:
+        check_clip(self.clip)
+
+    def columns(self, held: HeldOut, reward: Reward) -> Columns:
+        """Positions, each with the lists that agree down to it."""
+        steps = prefix_propensities(held)
+
+        def position(k: int) -> Matched:
+            match, earned = held.depth > k, held.reward_at(k, reward)
+            if steps is None:
+                return by_frequency(held, match, earned, self.clip)
+            return by_propensity(held, match, earned, steps[:, k], self.clip)
+
+        matched = sum_positions(held, position)
+        check_support(held, matched.found, "the policy's whole list")
+        if steps is not None:
+            return everywhere(held, reward, matched, self.clip * highest_reward(held, reward))
+        return replace(where_supported(held, reward, matched), note="" if held.propensity is None else NO_STEPS)

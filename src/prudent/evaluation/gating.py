@@ -1,0 +1,91 @@
+"""`prudent.gate`: whether a policy may go out, and, context by context, which of its lists may."""
+
+from dataclasses import dataclass, replace
+from math import inf
+
+from prudent.counts import MAX_BAD
+from prudent.engines.duckdb import DuckDB
+from prudent.errors import UsageError
+from prudent.evaluation.estimators import Estimator, parse
+from prudent.evaluation.held_out import HeldOut, Reward
+from prudent.evaluation.judgement import Asked, Estimate, IntervalName, judge
+from prudent.evaluation.offline import ask, not_held_out, open_held_out, percent
+from prudent.log import Log
+from prudent.policy import Policy
+
+DECIDES = "dr(clip=10)"
+"""The estimator of the gate: what was observed where enough lists agree with the policy, else a click model."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether a policy may go out.
+
+    The limits in ``estimate`` are one-sided: with ``confidence`` the lift is at least ``lift_low``.
+    """
+
+    passed: bool
+    why: str
+    estimate: Estimate
+    min_lift: float
+    confidence: float
+
+    def __bool__(self) -> bool:
+        return self.passed
+
+
+def gate(
+    policy: Policy,
+    log: Log,
+    min_lift: float = 0.0,
+    confidence: float = 0.95,
+    estimator: str | Estimator = DECIDES,
+    reward: Reward = "clicks",
+    interval: IntervalName = "bootstrap",
+    replicates: int = 200,
+    seed: int = 0,
+    engine: DuckDB | None = None,
+    max_bad: float = MAX_BAD,
+) -> Verdict:
+    """Let a policy pass if, with this confidence, its lift on held-out lists is above `min_lift`.
+
+    Where the estimator cannot tell, the policy does not pass. A policy that shows what was shown has a lift of 0,
+    which is not above 0.
+    """
+    asked = ask_gate(min_lift, confidence, reward, interval, replicates, seed)
+    chosen = parse(estimator) if isinstance(estimator, str) else estimator
+    read = open_held_out(policy, log, engine, max_bad)
+    verdict = decide(read.held, chosen, asked, min_lift)
+    return refuse(verdict, not_held_out(policy.provenance, log, read.tally.lists))
+
+
+def refuse(verdict: Verdict, reason: str) -> Verdict:
+    """The same verdict, or a no where the lists were not held out."""
+    return replace(verdict, passed=False, why=f"{reason} Hold some out: prudent split.") if reason else verdict
+
+
+def ask_gate(min_lift: float, confidence: float, reward: str, interval: str, replicates: int, seed: int) -> Asked:
+    """The settings, checked, with the two-sided confidence whose lower limit is the one-sided one."""
+    if not 0.5 < confidence < 1:
+        raise UsageError(f"confidence is {confidence}; a gate needs one above 0.5 and below 1, such as 0.95.")
+    if not -1 < min_lift < inf:
+        raise UsageError(f"min_lift is {min_lift}; it is a relative lift above -1, such as 0.01 for 1 % more.")
+    return replace(ask(reward, confidence, interval, replicates, seed), confidence=2 * confidence - 1)
+
+
+def decide(held: HeldOut, estimator: Estimator, asked: Asked, min_lift: float) -> Verdict:
+    """The same on held-out lists as arrays."""
+    (estimate,) = judge(held, [estimator], asked)
+    confidence = (1 + asked.confidence) / 2
+    sure = f"with confidence {100 * confidence:g} %"
+    least = f"{100 * min_lift:g} %".replace("-", "−")
+    if estimate.lift is None or estimate.lift_low is None:
+        return Verdict(False, f"{estimate.estimator} cannot tell: {estimate.why}", estimate, min_lift, confidence)
+    passed = estimate.lift_low > min_lift
+    why = (
+        f"{estimate.estimator}: lift {percent(estimate.lift)}, at least {percent(estimate.lift_low)} {sure}, "
+        f"{'above' if passed else 'not above'} {least}"
+    )
+    if estimate.support < 1:
+        why += f" (on {estimate.support:.1%} of the lists; for the others it cannot tell)"
+    return Verdict(passed, why, estimate, min_lift, confidence)

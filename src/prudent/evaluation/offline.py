@@ -1,0 +1,221 @@
+"""`prudent.evaluate`: a policy, a log that it has not seen, and what its lists would have earned there."""
+
+import html
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from prudent import __version__
+from prudent.algorithm import whole_number
+from prudent.counts import MAX_BAD, Counts, check_max_bad, describe_rejected
+from prudent.engines.duckdb import DuckDB
+from prudent.errors import PrudentWarning, UsageError, did_you_mean
+from prudent.evaluation.estimators import Estimator, parse
+from prudent.evaluation.held_out import REWARDS, Reward
+from prudent.evaluation.judgement import INTERVALS, Asked, Estimate, IntervalName, judge
+from prudent.evaluation.reading import Read, read_held_out
+from prudent.log import Log
+from prudent.policy import Policy
+
+DEFAULTS = ("ips", "snips", "prefix-ips", "ip-ips", "pi", "dm", "dr", "dr(clip=10)")
+"""The estimators that are asked when none is named, from the fewest assumptions to the most support."""
+
+HEADINGS = ("estimator", "logged", "value", "interval", "lift", "interval, %", "support", "effective lists")
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """What several estimators say about one policy on the same held-out lists; a sequence of `Estimate`."""
+
+    estimates: tuple[Estimate, ...]
+    provenance: Mapping[str, Any] = field(repr=False)  # settings, inputs, and how many contexts there were
+
+    def __iter__(self) -> Iterator[Estimate]:
+        return iter(self.estimates)
+
+    def __len__(self) -> int:
+        return len(self.estimates)
+
+    def __getitem__(self, which: int | str) -> Estimate:
+        """By place, or by the spelling of its estimator."""
+        if isinstance(which, int):
+            return self.estimates[which]
+        for estimate in self.estimates:
+            if estimate.estimator == which:
+                return estimate
+        names = [estimate.estimator for estimate in self.estimates]
+        raise UsageError(f"{which} was not asked.{did_you_mean(which, names)} Asked were: {', '.join(names)}.")
+
+    @property
+    def title(self) -> str:
+        """What the table is about."""
+        contexts = self.provenance["contexts"]
+        kept = contexts["log"] - contexts["both"]
+        of_them = f", of which {kept:,} keep their lists: the policy has none for them" if kept else ""
+        return (
+            f"{self.provenance['reward']} per list, on {self.provenance['lists']:,} held-out lists of "
+            f"{contexts['log']:,} contexts{of_them}"
+        )
+
+    @property
+    def rows(self) -> list[tuple[str, ...]]:
+        """The estimates as text, under `HEADINGS`; what cannot be told has a sentence in place of numbers."""
+        return [_row(estimate) for estimate in self]
+
+    def __str__(self) -> str:
+        rows = [HEADINGS, *(row for row in self.rows if len(row) > 2)]
+        widths = [max(len(row[i]) for row in rows) for i in range(len(HEADINGS))]
+        lines = [
+            "  ".join(cell.ljust(width) if i == 0 else cell.rjust(width) for i, (cell, width) in enumerate(cells))
+            for cells in (list(zip(row, widths, strict=True)) for row in rows)
+        ]
+        untold = [f"{name}: {why}" for name, why in (row for row in self.rows if len(row) == 2)]
+        return "\n".join([self.title, *lines, *untold, *self.notes])
+
+    @property
+    def notes(self) -> list[str]:
+        """What to know about numbers that are there."""
+        return [f"{estimate.estimator}: {estimate.why}" for estimate in self if estimate.tells and estimate.why]
+
+    def _repr_html_(self) -> str:
+        head = "".join(f"<th>{name}</th>" for name in HEADINGS)
+        body = ""
+        for name, *cells in self.rows:
+            span = f' colspan="{len(HEADINGS) - 1}"' if len(cells) == 1 else ""
+            body += f"<tr><th>{html.escape(name)}</th>"
+            body += "".join(f"<td{span}>{html.escape(cell)}</td>" for cell in cells) + "</tr>"
+        notes = "".join(f"<p>{html.escape(note)}</p>" for note in self.notes)
+        title = html.escape(self.title)
+        return f"<table><caption>{title}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{notes}"
+
+
+def _row(estimate: Estimate) -> tuple[str, ...]:
+    if not estimate.tells:
+        return estimate.estimator, f"cannot tell: {estimate.why}"
+    effective = estimate.effective_lists
+    return (
+        estimate.estimator,
+        number(estimate.logged),
+        number(estimate.value),
+        f"{number(estimate.low)} to {number(estimate.high)}",
+        percent(estimate.lift),
+        "–"
+        if estimate.lift is None
+        else f"{percent(estimate.lift_low)} to {percent(estimate.lift_high)}".replace(" %", ""),
+        f"{estimate.support:.0%}" if estimate.support in (0, 1) else f"{estimate.support:.1%}",
+        "–" if effective is None else f"{effective:,.0f}",
+    )
+
+
+def number(value: float | None) -> str:
+    """A reward per list, for people."""
+    return "∞" if value is None else f"{value:.3f}"
+
+
+def percent(lift: float | None) -> str:
+    """A lift, for people.
+
+    >>> percent(0.0312), percent(-0.5)
+    ('+3.1 %', '−50.0 %')
+    """
+    if lift is None:
+        return "–"
+    return f"{100 * lift:+.1f} %".replace("-", "−")
+
+
+def evaluate(
+    policy: Policy,
+    log: Log,
+    estimators: Sequence[str | Estimator] | str | Estimator = DEFAULTS,
+    reward: Reward = "clicks",
+    confidence: float = 0.95,
+    interval: IntervalName = "bootstrap",
+    replicates: int = 200,
+    seed: int = 0,
+    engine: DuckDB | None = None,
+    max_bad: float = MAX_BAD,
+) -> Evaluation:
+    """Estimate what the lists of a policy would have earned on a log that it has not learned from.
+
+    The log is read once for all estimators. Contexts for which the policy has no list keep the lists they have.
+
+    estimators
+        Spellings such as ``"ips(clip=50)"``, ``"snips"``, ``"prefix-ips"``, ``"ip-ips"``, ``"pi"``, ``"dm"``,
+        ``"dm(model=dcm)"`` or ``"dr"``, or the objects that they stand for.
+    reward
+        ``"clicks"`` on a list, or ``"any-click"``: whether it has one.
+    confidence
+        Of the intervals, each by itself.
+    interval
+        ``"bootstrap"`` over lists, or ``"bernstein"``, which holds for any number of lists and any rewards, for
+        estimators with clipped weights and a log with propensities.
+    """
+    asked = ask(reward, confidence, interval, replicates, seed)
+    chosen = [estimators] if isinstance(estimators, str) or not isinstance(estimators, Sequence) else estimators
+    parsed = [parse(one) if isinstance(one, str) else one for one in chosen]
+    if not parsed:
+        raise UsageError("Name at least one estimator.")
+    read = open_held_out(policy, log, engine, max_bad)
+    return Evaluation(judge(read.held, parsed, asked), provenance(read, log, asked))
+
+
+def ask(reward: str, confidence: float, interval: str, replicates: int, seed: int) -> Asked:
+    """The settings, checked."""
+    for name, word, known in (("reward", reward, REWARDS), ("interval", interval, INTERVALS)):
+        if word not in known:
+            raise UsageError(f"There is no {name} {word!r}.{did_you_mean(str(word), known)} Known: {', '.join(known)}.")
+    if not 0 < confidence < 1:
+        raise UsageError(f"confidence is {confidence}; it must be between 0 and 1, such as 0.95.")
+    replicates, seed = whole_number("replicates", replicates, 20), whole_number("seed", seed, 0)
+    return Asked(reward, confidence, interval, replicates, seed)  # type: ignore[arg-type]
+
+
+def open_held_out(policy: Policy, log: Log, engine: DuckDB | None, max_bad: float) -> Read:
+    """The log beside the policy, with mistakes in either named first."""
+    if not isinstance(policy, Policy):
+        raise UsageError(f"The first argument is a {type(policy).__name__}, not a Policy: prudent.Policy.read(...).")
+    if isinstance(log, Counts):
+        raise UsageError("Evaluating needs the log itself: counts have forgotten whole lists.")
+    if not isinstance(log, Log):
+        raise UsageError(f"The second argument is a {type(log).__name__}, not a Log: prudent.Log(...).")
+    check_max_bad(max_bad)
+    read = read_held_out(policy, log, engine or DuckDB(), max_bad)
+    if read.tally.bad:
+        rejected = "; ".join(describe_rejected(read.tally))
+        every = read.tally.lists + read.tally.bad
+        warnings.warn(f"{read.tally.bad:,} of {every:,} lists were rejected: {rejected}.", PrudentWarning, stacklevel=3)
+    if reason := not_held_out(policy.provenance, log, read.tally.lists):
+        warnings.warn(f"{reason} What they say of it is too good.", PrudentWarning, stacklevel=3)
+    return read
+
+
+def not_held_out(made: Mapping[str, Any], log: Log, lists: int) -> str:
+    """Why these lists are no judges of a policy, by what it says of itself; nothing where there is no reason."""
+    for step, what in (("counts", "learned from"), ("mixed", "was mixed by")):
+        said = made.get(step)
+        if isinstance(said, Mapping) and said.get("lists") == lists and set(said.get("inputs", ())) & set(log.names):
+            return f"These are the lists that the policy {what}."
+    return ""
+
+
+def provenance(read: Read, log: Log, asked: Asked) -> dict[str, Any]:
+    """What an evaluation says of itself."""
+    held = read.held
+    both = int(held.known.sum())
+    return {
+        "prudent": __version__,
+        "reward": asked.reward,
+        "confidence": asked.confidence,
+        "interval": asked.interval,
+        "replicates": asked.replicates,
+        "seed": asked.seed,
+        "length": held.length,
+        "inputs": list(log.names),
+        "propensity": log.propensity,
+        "lists": read.tally.lists,
+        "rejected": dict(read.tally.rejected),
+        "left_out": dict(read.tally.left_out),
+        "contexts": {"log": held.contexts, "policy": read.policy_contexts, "both": both},
+        "lists_kept": int(held.logged[~held.known].sum()),
+    }

@@ -1,0 +1,164 @@
+"""Every estimator against a plain loop, on logs with known and with estimated propensities."""
+
+from collections.abc import Callable
+from math import inf
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from prudent.errors import UsageError
+from prudent.evaluation import estimators, parse
+from prudent.evaluation.direct import direct
+from prudent.evaluation.held_out import REWARDS, CannotTellError, HeldOut, Reward
+from prudent.evaluation.judgement import Asked, judge
+
+from . import reference
+from .reference import Logged, Said
+from .small import arrays, cases
+
+NEAR = 1e-9
+Case = tuple[list[Logged], dict[Any, tuple[Any, ...]]]
+
+
+def check(held: HeldOut, spelling: str, reward: Reward, said: Said | None) -> None:
+    (estimate,) = judge(held, [parse(spelling)], Asked(reward=reward, replicates=20))
+    if said is None:
+        assert estimate.value is None
+        assert estimate.why
+        assert estimate.support == 0
+        return
+    assert estimate.value == pytest.approx(said.value, rel=NEAR, abs=NEAR)
+    assert estimate.logged == pytest.approx(said.logged, rel=NEAR, abs=NEAR)
+    assert estimate.support == pytest.approx(said.support, rel=NEAR)
+    if said.effective is not None:
+        assert estimate.effective_lists == pytest.approx(said.effective, rel=1e-7)
+        assert estimate.largest_weight == pytest.approx(said.largest, rel=1e-7)
+    if said.logged:
+        assert estimate.lift == pytest.approx(said.value / said.logged - 1, rel=NEAR, abs=NEAR)
+
+
+@given(cases(), st.sampled_from(REWARDS), st.booleans(), st.sampled_from([inf, 1.5, 3.0]))
+@settings(max_examples=100, deadline=None)
+def test_whole_lists(case: Case, reward: Reward, known: bool, clip: float) -> None:
+    lists, policy = case
+    held = arrays(lists, policy, known)
+    spelling = "ips" if clip == inf else f"ips(clip={clip})"
+    check(held, spelling, reward, reference.ips(lists, policy, reward, known, clip))
+    check(held, "snips", reward, reference.ips(lists, policy, reward, known, normalize=known))
+
+
+@given(cases(), st.sampled_from(REWARDS), st.booleans(), st.sampled_from([inf, 1.5, 3.0]))
+@settings(max_examples=100, deadline=None)
+def test_the_items_down_to_a_position(case: Case, reward: Reward, known: bool, clip: float) -> None:
+    lists, policy = case
+    spelling = "prefix-ips" if clip == inf else f"prefix-ips(clip={clip})"
+    said = reference.prefix_ips(lists, policy, reward, known, clip)
+    check(arrays(lists, policy, known), spelling, reward, said)
+
+
+@given(cases(), st.booleans(), st.sampled_from([inf, 1.5, 3.0]))
+@settings(max_examples=100, deadline=None)
+def test_items_at_positions(case: Case, known: bool, clip: float) -> None:
+    """Known propensities of lists change nothing: they do not tell those of an item at a position."""
+    lists, policy = case
+    spelling = "ip-ips" if clip == inf else f"ip-ips(clip={clip})"
+    check(arrays(lists, policy, known), spelling, "clicks", reference.item_position_ips(lists, policy, clip))
+
+
+@given(cases(), st.sampled_from(REWARDS))
+@settings(max_examples=100, deadline=None)
+def test_the_pseudo_inverse(case: Case, reward: Reward) -> None:
+    lists, policy = case
+    check(arrays(lists, policy), "pi", reward, reference.pseudo_inverse(lists, policy, reward))
+
+
+@given(cases(), st.sampled_from(REWARDS), st.booleans(), st.sampled_from(["cm", "dcm"]))
+@settings(max_examples=25, deadline=None)
+def test_the_click_model_and_the_doubly_robust(case: Case, reward: Reward, known: bool, model: str) -> None:
+    """Given what the model expects of each position, which `test_direct` is about."""
+    lists, policy = case
+    held = arrays(lists, policy, known)
+    contexts = sorted({one.context for one in lists})
+    expected = dict(zip(contexts, direct(held, model, reward).expected.tolist(), strict=True))
+    check(held, f"dm(model={model})", reward, reference.direct(lists, policy, reward, expected))
+    check(held, f"dr(model={model})", reward, reference.doubly_robust(lists, policy, reward, expected, known))
+    clipped = reference.doubly_robust(lists, policy, reward, expected, known, clip=1.5)
+    check(held, f"dr(model={model}, clip=1.5)", reward, clipped)
+
+
+@given(cases(), st.sampled_from(REWARDS))
+@settings(max_examples=50, deadline=None)
+def test_propensities_of_whole_lists_serve_whole_lists_only(case: Case, reward: Reward) -> None:
+    """Those that match to the end have one; where only a part of a longer list matches, frequencies stand in."""
+    lists, policy = case
+    held = arrays(lists, policy, known=True, whole=True)
+    short, lists_of = reference.cut(lists, policy)[0], reference.cut(lists, policy)[1]
+    exact = all(
+        len(full.items) == len(lists_of[full.context])
+        for full, one in zip(lists, short, strict=True)
+        if full.context in policy and one.items[: len(lists_of[one.context])] == lists_of[one.context]
+    )
+    check(held, "ips", reward, reference.ips(lists, policy, reward, known=exact))
+    single = max(len(items) for items in lists_of.values()) == 1
+    if not single and any(
+        reference.agrees(one, lists_of.get(one.context, ()), 0) and len(one.items) > 1 for one in lists
+    ):
+        check(held, "prefix-ips", reward, reference.prefix_ips(lists, policy, reward, known=False))
+
+
+def test_any_click_is_no_sum_over_items_and_positions() -> None:
+    lists = [Logged("q", ("a", "b"), (1, 0), (1.0, 1.0))] * 3
+    with pytest.raises(CannotTellError, match="not a sum"):
+        parse("ip-ips").columns(arrays(lists, {"q": ("a", "b")}), "any-click")
+
+
+def test_a_policy_for_other_contexts_has_no_value() -> None:
+    """All contexts keep their lists, and the lift would be 0; but nobody asked about them."""
+    held = arrays([Logged("q", ("a", "b"), (1, 0), (1.0, 1.0))] * 3, {"r": ("a", "b")})
+    for estimate in judge(held, [parse(name) for name in estimators], Asked()):
+        assert estimate.value is None
+        assert estimate.why == "The policy has a list for none of the contexts in this log."
+
+
+@pytest.mark.parametrize("name", list(estimators))
+def test_a_policy_that_shows_what_was_shown_has_no_lift(name: str) -> None:
+    lists = [Logged("q", ("a", "b"), (i % 2, 0), (1.0, 1.0)) for i in range(40)]
+    lists += [Logged("r", ("c", "b"), (0, i % 2), (1.0, 1.0)) for i in range(40)]
+    held = arrays(lists, {"q": ("a", "b"), "r": ("c", "b")})
+    spelling = f"{name}(model=dcm)" if name in ("dm", "dr") else name
+    (estimate,) = judge(held, [parse(spelling)], Asked())
+    assert estimate.support == 1
+    assert estimate.lift is not None
+    # A click model shrinks and has its own idea of later positions; weights have not.
+    assert abs(estimate.lift) < (0.05 if name == "dm" else 1e-9)
+
+
+@pytest.mark.parametrize(
+    "spelling", ["ips", "ips(clip=50)", "snips", "ip-ips(clip=2.5)", "prefix-ips", "prefix-ips(clip=9)", "pi", "dm",
+                 "dm(model=pbm)", "dr", "dr(model=cm, clip=10)"]
+)  # fmt: skip
+def test_spellings(spelling: str) -> None:
+    assert str(parse(spelling)) == spelling
+    assert parse(str(parse(spelling))) == parse(spelling)
+
+
+@pytest.mark.parametrize("spelling", ["ips(clip=0)", "ips(clip=word)", "dm(model=bpm)", "ipx", "snips(clip=3)"])
+def test_bad_spellings(spelling: str) -> None:
+    with pytest.raises(UsageError):
+        parse(spelling)
+
+
+@given(cases(), st.booleans())
+@settings(max_examples=8, deadline=None)
+def test_the_order_of_the_log_and_copies_of_lists_do_not_matter(case: Case, known: bool) -> None:
+    lists, policy = case
+    asked = [parse(name) for name in ("ips", "prefix-ips", "ip-ips", "pi", "dr(model=dcm)")]
+
+    def said(order: Callable[[list[Logged]], list[Logged]]) -> Any:
+        return judge(arrays(order(lists), policy, known), asked, Asked(replicates=20))
+
+    assert said(list) == said(lambda them: them[::-1])
+    assert np.all(arrays(lists, policy).n == 1)

@@ -1,0 +1,158 @@
+"""What may judge what: lists of different lengths, lists a policy has learned from, and policies that are none."""
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import prudent
+from prudent.errors import PolicyError, PrudentWarning, UsageError
+
+from ..command import run
+from .reference import Logged
+from .small import arrays
+
+ESTIMATORS = ["ips", "snips", "prefix-ips", "ip-ips", "pi", "dm(model=cm)", "dr(model=cm)", "dr(model=cm, clip=10)"]
+
+
+def table(rows: list[tuple[str, list[str], list[int]]]) -> pa.Table:
+    context, items, clicks = zip(*rows, strict=True)
+    return pa.table({"context": context, "items": items, "clicks": clicks})
+
+
+def policy_of(lists: dict[str, list[str]], path: Path) -> prudent.Policy:
+    """A file that somebody else might have written."""
+    rows = [(context, rank, item) for context, items in lists.items() for rank, item in enumerate(items, 1)]
+    return written([(*row, 0.1, 0.1, 1.0, 1.0, 2) for row in rows], path)
+
+
+def written(rows: list[tuple[object, ...]], path: Path) -> prudent.Policy:
+    names = ("context", "rank", "item", "lower", "mean", "positive", "negative", "impressions")
+    pa.parquet.write_table(pa.table(dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))), path)
+    return prudent.Policy.read(path)
+
+
+# --- lengths ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_longer_lists_earn_nothing_below_those_that_were_logged(estimator: str, tmp_path: Path) -> None:
+    """Two of four items were shown in a; that the policy shows four of them there is no reason for more clicks."""
+    lists = [("a", ["x", "y"], [1, 0])] * 20 + [("a", ["x", "y"], [0, 0])] * 20
+    lists += [("b", ["p", "q", "r", "s"], [0, 1, 0, 0])] * 20 + [("b", ["p", "q", "r", "s"], [0, 0, 0, 0])] * 20
+    policy = policy_of({"a": ["x", "y", "z", "w"], "b": ["p", "q", "r", "s"]}, tmp_path / "policy.parquet")
+    (found,) = prudent.evaluate(policy, prudent.Log(table(lists)), estimator)
+    assert found.support == 1
+    assert found.logged == 0.5
+    assert found.lift == pytest.approx(0, abs=0.02 if "dm" in estimator else 1e-9), "the model shrinks a little"
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_of_shorter_lists_only_what_they_show_counts_and_a_context_elsewhere_changes_nothing(
+    estimator: str, tmp_path: Path
+) -> None:
+    lists = [("a", ["x", "y", "z"], [1, 0, 1])] * 20 + [("a", ["x", "y", "z"], [0, 0, 1])] * 20
+    lists += [("kept", ["p", "q", "r"], [1, 1, 1])] * 10
+    log = prudent.Log(table(lists))
+    alone = prudent.evaluate(policy_of({"a": ["x"]}, tmp_path / "one.parquet"), log, estimator)
+    more = policy_of({"a": ["x"], "elsewhere": ["k", "l", "m", "n"]}, tmp_path / "two.parquet")
+    assert prudent.evaluate(more, log, estimator).estimates == alone.estimates
+    assert alone[0].logged == pytest.approx((20 * 1 + 10 * 3) / 50), "contexts without a policy count whole"
+    assert alone[0].lift == pytest.approx(0, abs=0.02 if "dm" in estimator else 1e-9)
+
+
+def test_click_models_learn_from_whole_lists() -> None:
+    """c stands below the only place that is counted, and is known all the same."""
+    lists = [Logged("q", ("a", "b", "c"), clicks, (1.0,) * 3) for clicks in ((0, 0, 1), (0, 0, 0)) for _ in range(20)]
+    held = arrays(lists, {"q": ("c",)})
+    assert held.upto.tolist() == [1]
+    assert held.target[0].tolist() == [2, -1, -1]
+    assert prudent.evaluation.parse("dm(model=cm)").columns(held, "clicks").value > 0.2
+
+
+def test_what_was_never_weighed_is_not_logged_either(tmp_path: Path) -> None:
+    """In a, where little is clicked, the policy's list was never shown; b says nothing about it."""
+    lists = [("a", ["x", "y"], [0, 0], 1.0)] * 20 + [("b", ["x", "y"], [1, 0], 1.0)] * 20
+    context, items, clicks, p = zip(*lists, strict=True)
+    log = prudent.Log(pa.table({"context": context, "items": items, "clicks": clicks, "p": p}), propensity="p")
+    policy = policy_of({"a": ["y", "x"], "b": ["x", "y"]}, tmp_path / "policy.parquet")
+    found = prudent.evaluate(policy, log, ["snips", "ips"])
+    assert found["snips"].logged == found["snips"].value == 1
+    assert found["snips"].lift == 0
+    assert found["ips"].logged == found["ips"].value == 0.5, "there a context without a match counts as nothing"
+
+
+# --- context by context -----------------------------------------------------------------------------------------------
+
+
+def test_where_the_logged_list_stays_it_stays_whole(tmp_path: Path) -> None:
+    """And it is what was mostly shown place by place, not a list that happened to be shown twice."""
+    lists = [("a", ["x", "y", "z"], [1, 0, 0])] * 30 + [("a", ["y", "x", "z"], [0, 1, 0])] * 20
+    lists += [("b", ["p", "q", "r"], [0, 1, 0])] * 30
+    policy = policy_of({"a": ["z", "y"], "b": ["p", "q"]}, tmp_path / "policy.parquet")
+    mixture = prudent.evaluation.gate_contexts(policy, prudent.Log(table(lists)), model="cm")
+    assert (mixture.better, mixture.same, mixture.unsure) == (0, 0, 2)
+    assert mixture.policy["a"] == ["x", "y", "z"]
+    assert mixture.policy["b"] == ["p", "q", "r"]
+
+
+# --- judges that are none ---------------------------------------------------------------------------------------------
+
+
+def test_the_log_that_a_policy_learned_from_is_no_judge(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    clicks = rng.integers(0, 2, (200, 2)).tolist()
+    rows = [("q", ["a", "b"] if i % 2 else ["b", "a"], clicks[i]) for i in range(200)]
+    pa.parquet.write_table(table(rows), tmp_path / "train.parquet")
+    pa.parquet.write_table(table(rows[:150]), tmp_path / "holdout.parquet")
+    train, policy = tmp_path / "train.parquet", tmp_path / "policy.parquet"
+    assert run("rank", train, "-o", policy, "--model", "cm").code == 0
+    with pytest.warns(PrudentWarning, match="the lists that the policy learned from"):
+        prudent.evaluate(prudent.Policy.read(policy), prudent.Log(train), "ips")
+    gate = run("gate", policy, "--log", train, "--min-lift", "-0.9", "-e", "ips")
+    assert gate.code == 1
+    assert "These are the lists that the policy learned from. Hold some out: prudent split." in gate.said
+    assert run("gate", policy, "--log", tmp_path / "holdout.parquet", "--min-lift", "-0.9", "-e", "ips").code == 0
+
+
+@pytest.mark.parametrize(
+    "places",
+    [
+        [("q", 1, "a"), ("q", 1, "a")],
+        [("q", 1, "a"), ("q", 3, "b")],
+        [("q", 0, "a"), ("q", 1, "b")],
+        [("q", 1, "a"), ("q", 2, "a")],
+        [("q", 1, "a"), ("q", 2, None)],
+        [(None, 1, "a"), ("q", 1, "a")],
+    ],
+    ids=["twice", "gap", "zero", "item twice", "no item", "no context"],
+)
+def test_what_is_no_policy(places: list[tuple[object, ...]], tmp_path: Path) -> None:
+    policy = written([(*place, 0.1, 0.1, 1.0, 1.0, 2) for place in places], tmp_path / "policy.parquet")
+    log = prudent.Log(table([("q", ["a", "b"], [1, 0])] * 9))
+    with pytest.raises(PolicyError, match="no policy: 1 of its lists"):
+        prudent.evaluate(policy, log)
+    with pytest.raises(PolicyError, match="no policy: 1 of its lists"):
+        prudent.export(policy, to="jsonl", path=tmp_path / "lists.jsonl")
+
+
+@pytest.mark.parametrize("least", [float("inf"), float("nan"), -1.0])
+def test_no_lift_to_ask_for(least: float, tmp_path: Path) -> None:
+    policy = policy_of({"q": ["a", "b"]}, tmp_path / "policy.parquet")
+    with pytest.raises(UsageError, match="relative lift"):
+        prudent.gate(policy, prudent.Log(table([("q", ["a", "b"], [1, 0])] * 9)), min_lift=least)
+
+
+def test_nothing_is_overwritten_by_its_own_result(tmp_path: Path) -> None:
+    log, policy = tmp_path / "log.parquet", tmp_path / "policy.parquet"
+    pa.parquet.write_table(table([("q", ["a", "b"], [1, 0])] * 9), log)
+    read = policy_of({"q": ["a", "b"]}, policy)
+    before = log.read_bytes(), policy.read_bytes()
+    with pytest.raises(UsageError, match="overwritten by its own result"):
+        prudent.split(prudent.Log(log), log, tmp_path / "holdout.parquet")
+    with pytest.raises(UsageError, match="overwritten by its own result"):
+        prudent.report(read, prudent.Log(log), log)
+    with pytest.raises(UsageError, match="overwritten by its own result"):
+        prudent.export(policy, to="csv", path=policy)
+    assert (log.read_bytes(), policy.read_bytes()) == before
