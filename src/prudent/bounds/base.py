@@ -39,6 +39,13 @@ class Bound(Protocol):
         """The lower bounds alone."""
         return self.score(evidence).lower
 
+    def upper(self, scores: Scores, positive: FloatArray, negative: FloatArray) -> FloatArray | None:
+        """The other end of the interval that starts at the lower bound, from what a file of scores keeps of each pair.
+
+        None where there is no other end, as with an estimate alone.
+        """
+        return None
+
 
 bounds: Registry[Bound] = Registry("bound")
 

@@ -51,6 +51,15 @@ class PosteriorBound(Bound):
         """Quantile and mean of the posterior."""
         return posterior_scores(evidence, self.prior(evidence), self.delta)
 
+    def upper(self, scores: Scores, positive: FloatArray, negative: FloatArray) -> FloatArray | None:
+        """The 1 − δ/2 quantile: with the bound, it holds all but δ of the posterior."""
+        total = self.strength(scores, positive, negative) + positive + negative
+        return np.asarray(betainccinv(scores.mean * total, (1 - scores.mean) * total, self.delta / 2))
+
+    @abstractmethod
+    def strength(self, scores: Scores, positive: FloatArray, negative: FloatArray) -> FloatArray:
+        """α + β of the prior that every pair had."""
+
     def learn(self, evidence: Evidence, pairs: int) -> Bound:
         """The quantile under the prior that this evidence suggests."""
         return Posterior(self.delta, self.learn_prior(evidence), tabulated=pairs >= TABLE_FROM)
@@ -105,6 +114,10 @@ class Bayes(PosteriorBound):
     def learn_prior(self, evidence: Evidence) -> PriorRule:
         """The given one."""
         return GivenPrior(self.alpha, self.beta)
+
+    def strength(self, scores: Scores, positive: FloatArray, negative: FloatArray) -> FloatArray:
+        """That of the given one."""
+        return np.full_like(scores.mean, self.alpha + self.beta)
 
 
 def posterior_scores(evidence: Evidence, prior: Prior, delta: float, tabulated: bool | None = None) -> Scores:

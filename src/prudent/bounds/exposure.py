@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import expit, gammaln, logit, psi
 
 from prudent.arrays import FloatArray, IntArray
-from prudent.bounds.base import bounds, check_delta
+from prudent.bounds.base import Scores, bounds, check_delta
 from prudent.bounds.bayes import PosteriorBound, Prior, PriorRule
 from prudent.click_models.base import Evidence
 
@@ -45,6 +45,10 @@ class Exposure(PosteriorBound):
     def learn_prior(self, evidence: Evidence) -> PriorRule:
         """The prior that follows exposure, as far as the counts support it."""
         return fit_prior(evidence, centred_exposure(evidence))
+
+    def strength(self, scores: Scores, positive: FloatArray, negative: FloatArray) -> FloatArray:
+        """The s that was fitted, the same for all."""
+        return np.full_like(scores.mean, scores.fitted["strength"])
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ import numpy as np
 from scipy.special import expit, logit
 
 from prudent.arrays import FloatArray, IntArray
-from prudent.bounds.base import bounds, check_delta
+from prudent.bounds.base import Scores, bounds, check_delta
 from prudent.bounds.bayes import PosteriorBound, Prior, PriorRule
 from prudent.bounds.exposure import (
     BetaBinomial,
@@ -51,6 +51,15 @@ class Hierarchical(PosteriorBound):
     def learn_prior(self, evidence: Evidence) -> PriorRule:
         """The prior that follows exposure and context, as far as the counts support it."""
         return fit_prior(evidence, centred_exposure(evidence))
+
+    def strength(self, scores: Scores, positive: FloatArray, negative: FloatArray) -> FloatArray:
+        """``s₀/√μ``, where the posterior mean m tells μ: ``s₀μ + (n₊ − mn)√μ = ms₀``."""
+        fitted = scores.fitted["strength"]
+        half = (positive - scores.mean * (positive + negative)) / 2
+        root = np.sqrt(half**2 + scores.mean * fitted**2)
+        # Two spellings of one solution: a difference of nearly equal numbers would lose its digits.
+        below = np.where(half > 0, scores.mean * fitted / np.where(half > 0, half + root, 1.0), (root - half) / fitted)
+        return np.asarray(fitted / below)
 
 
 @dataclass(frozen=True)

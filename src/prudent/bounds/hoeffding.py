@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from prudent.arrays import FloatArray
 from prudent.bounds.base import Bound, Scores, bounds, check_delta
 from prudent.bounds.mle import click_rate
 from prudent.click_models.base import Evidence
@@ -35,3 +36,7 @@ class Hoeffding(Bound):
         np.divide(-np.log(self.delta), 2 * examined, out=width, where=examined > 0)
         # Not clipped at 0: that would tie all rarely seen items and leave their order to chance.
         return Scores(mean - np.sqrt(width), mean)
+
+    def upper(self, scores: Scores, positive: FloatArray, negative: FloatArray) -> FloatArray | None:
+        """As far above the click rate as the bound is below it."""
+        return 2 * scores.mean - scores.lower

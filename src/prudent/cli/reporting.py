@@ -1,0 +1,118 @@
+"""`prudent report`: what would change, how sure that is, and why, as one HTML file."""
+
+from dataclasses import replace
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from prudent.cli.judging import Propensity
+from prudent.cli.shared import (
+    HalfLife,
+    Json,
+    MaxBad,
+    Output,
+    Reading,
+    Since,
+    Until,
+    app,
+    check_output,
+    counts_of,
+    days_of,
+    engine_of,
+    files_of,
+    open_log,
+    open_log_alone,
+    option,
+    reads_logs,
+)
+from prudent.terminal import busy, print_json
+from prudent.terminal.reporting import show_report
+
+if TYPE_CHECKING:
+    from prudent.counts import Counts
+    from prudent.log import Log
+
+
+class Reward(StrEnum):
+    """What a list earns."""
+
+    clicks = "clicks"
+    any_click = "any-click"
+
+
+@app.command("report", rich_help_panel="Trust")
+@reads_logs
+def report_command(
+    reading: Reading,
+    policy: Annotated[Path, typer.Argument(help="The policy, as prudent rank has written it.")],
+    log: Annotated[list[str], typer.Option(help="Held-out log, which the policy has not learned from; repeatable.")],
+    output: Output,
+    scores: Annotated[
+        Path | None, typer.Option(help="Its scores (rank --scores): what speaks for items that are not listed.")
+    ] = None,
+    train: Annotated[
+        list[str] | None,
+        typer.Option(help="The log or counts that it was made from: what was shown and clicked; repeatable."),
+    ] = None,
+    title: Annotated[str | None, typer.Option(help="Headline of the page.")] = None,
+    estimator: Annotated[
+        str | None, typer.Option(help="What the gate asks, such as dm.", show_default="as prudent gate")
+    ] = None,
+    reward: Annotated[Reward, typer.Option(help="What a list earns.")] = Reward.clicks,
+    min_lift: Annotated[float, option("--min-lift", help="Lift that the gate asks for, such as 0.01.")] = 0.0,
+    confidence: Annotated[float, typer.Option(help="Of intervals and of the gate.")] = 0.95,
+    propensity: Propensity = None,
+    seed: Annotated[int, typer.Option(min=0, help="Of the random numbers.")] = 0,
+    since: Since = None,
+    until: Until = None,
+    half_life: HalfLife = None,
+    max_bad: MaxBad = 0.01,
+    as_json: Json = False,
+) -> None:
+    """Write a report: what would change if the policy went out, how sure that is, and why.
+
+    One HTML file that opens from disk, without a network.
+    """
+    from prudent.evaluation import parse
+    from prudent.evaluation.gating import DECIDES
+    from prudent.policy import Policy
+    from prudent.reporting import TITLE, report
+
+    asked = parse(estimator or DECIDES)  # a typo should not wait for the reading
+    read = [policy, *files_of(log), *(files_of(train) if train else []), *([scores] if scores else [])]
+    check_output(output, read)
+    engine = engine_of(reading)
+    lists = Policy.read(policy, scores)
+    held_out = replace(open_log_alone(log, reading, engine, "a report"), propensity=propensity)
+    learned = None if train is None else _train(train, reading, max_bad, days_of(since, until, half_life))
+    with busy("Judging and explaining"):
+        data = report(
+            lists,
+            held_out,
+            output,
+            train=learned,
+            title=TITLE if title is None else title,
+            estimator=asked,
+            reward=reward.value,
+            min_lift=min_lift,
+            confidence=confidence,
+            seed=seed,
+            engine=engine,
+            max_bad=max_bad,
+        )
+    if as_json:
+        said = {name: data[name] for name in ("title", "verdict", "headline", "change", "estimates")}
+        print_json({"output": str(output), "explorable": len(data["contexts"]["shown"]), **said})
+    else:
+        show_report(data, output)
+
+
+def _train(inputs: list[str], reading: Reading, max_bad: float, days: dict[str, str]) -> "Log | Counts":
+    """The log as it is, for click models are compared on it; counts where there is no log."""
+    from prudent.counts import which_are_counts
+
+    if days or which_are_counts(files_of(inputs)):
+        return counts_of(inputs, reading, max_bad, days=days)
+    return open_log(inputs, reading, engine_of(reading))

@@ -1,0 +1,85 @@
+"""The report: what would change, how sure that is, and why, in one HTML file."""
+
+from os import PathLike
+from typing import Any
+
+from prudent.comparison import MODELS, Comparison, compare
+from prudent.counts import MAX_BAD, Counts, count
+from prudent.engines.duckdb import DuckDB
+from prudent.errors import LogError
+from prudent.evaluation import DEFAULTS, Estimator, Evaluation, parse
+from prudent.evaluation.gating import DECIDES, ask_gate, decide, refuse
+from prudent.evaluation.held_out import Reward
+from prudent.evaluation.judgement import judge
+from prudent.evaluation.offline import ask, not_held_out, open_held_out, provenance
+from prudent.files import check_not_read, check_target, replacing
+from prudent.health import check
+from prudent.log import Log, find_files
+from prudent.policy import Policy
+from prudent.reporting.render import render
+from prudent.reporting.summarize import summarize
+
+__all__ = ["TITLE", "render", "report", "summarize"]
+
+TITLE = "Should these lists go out?"
+REPLICATES = 200
+"""Of the bootstrap; as many as `evaluate` takes when nothing is said."""
+
+
+def report(
+    policy: Policy,
+    log: Log,
+    to: str | PathLike[str],
+    train: Log | Counts | None = None,
+    title: str = TITLE,
+    estimator: str | Estimator = DECIDES,
+    reward: Reward = "clicks",
+    min_lift: float = 0.0,
+    confidence: float = 0.95,
+    seed: int = 0,
+    engine: DuckDB | None = None,
+    max_bad: float = MAX_BAD,
+) -> dict[str, Any]:
+    """Write one HTML file that tells what would change if the policy went out; what it shows comes back as a dict.
+
+    log
+        Lists that the policy has not learned from: what it would earn is judged by them.
+    train
+        The log that the policy came from, or its counts; a policy fresh from `rank` has them. Without them, the
+        held-out log tells what was mostly shown, and what was clicked is not known.
+    estimator, min_lift
+        What the gate asks, and for how much: see `prudent.gate`.
+    reward, confidence, seed
+        Of the estimates: see `prudent.evaluate`.
+    """
+    check_target(to)
+    for read_here in (log, train):
+        if isinstance(read_here, Log) and read_here.in_files:
+            check_not_read(to, find_files(read_here.names))
+    chosen = parse(estimator) if isinstance(estimator, str) else estimator
+    # What `evaluate` and `gate` do, with the log read once for both.
+    asked = ask(reward, confidence, "bootstrap", REPLICATES, seed)
+    asked_by_gate = ask_gate(min_lift, confidence, reward, "bootstrap", REPLICATES, seed)
+    read = open_held_out(policy, log, engine, max_bad)
+    estimators = {str(one): one for one in (*map(parse, DEFAULTS), chosen)}
+    evaluation = Evaluation(judge(read.held, list(estimators.values()), asked), provenance(read, log, asked))
+    verdict = decide(read.held, chosen, asked_by_gate, min_lift)
+    verdict = refuse(verdict, not_held_out(policy.provenance, log, read.tally.lists))
+    counts = count(train, engine, max_bad=max_bad) if isinstance(train, Log) else train or policy.counts
+    heard = counts if counts is not None else count(log, engine, max_bad=max_bad)
+    comparison = _compare(policy, log, train if isinstance(train, Log) else None, engine, max_bad)
+    data = summarize(policy, heard, check(heard), evaluation, verdict, comparison, title, trained=counts is not None)
+    with replacing(to) as part:
+        part.write_text(render(data), encoding="utf-8")
+    return data
+
+
+def _compare(policy: Policy, log: Log, train: Log | None, engine: DuckDB | None, max_bad: float) -> Comparison | str:
+    """How well click models foresee the held-out lists, the policy's own among them; or why nobody knows."""
+    models = dict.fromkeys([*MODELS, *([policy.provenance["model"]] if "model" in policy.provenance else [])])
+    try:
+        if train is None:
+            return compare(log, models=list(models), engine=engine, max_bad=max_bad)
+        return compare(train, log, list(models), engine=engine, max_bad=max_bad)
+    except LogError as reason:  # too few lists, say, for a thing that is beside the point
+        return str(reason)

@@ -1,0 +1,181 @@
+"""Charts as geometry: numbers in, places of marks out. The templates turn them into SVG; no name is drawn here."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import ceil, floor, log10
+
+WIDTH, HEIGHT = 520.0, 240.0
+_LEFT, _RIGHT, _TOP, _BOTTOM = 52.0, 12.0, 12.0, 40.0
+_ROW = 34.0  # of a forest
+_FRAME = 2.0  # the largest lift that it has room for; none is below −1
+_NAMES = 124.0  # pixels for the names of its rows
+
+
+@dataclass(frozen=True)
+class Tick:
+    """A line across the frame, and what is written beside it."""
+
+    at: float
+    text: str
+
+
+@dataclass(frozen=True)
+class Bar:
+    """An upright rectangle."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+
+
+@dataclass(frozen=True)
+class Line:
+    """A series: points, and the line through them."""
+
+    name: str
+    points: tuple[tuple[float, float], ...]
+
+    @property
+    def path(self) -> str:
+        """As SVG's ``points`` has it."""
+        return " ".join(f"{x:g},{y:g}" for x, y in self.points)
+
+
+@dataclass(frozen=True)
+class Plot:
+    """Something by position."""
+
+    bars: tuple[Bar, ...]
+    lines: tuple[Line, ...]
+    rows: tuple[Tick, ...]  # of the upright axis
+    columns: tuple[Tick, ...]
+    left: float = _LEFT
+    right: float = WIDTH - _RIGHT
+    bottom: float = HEIGHT - _BOTTOM
+    width: float = WIDTH
+    height: float = HEIGHT
+
+
+@dataclass(frozen=True)
+class Span:
+    """An interval and what lies in it."""
+
+    name: str
+    y: float
+    low: float
+    mid: float
+    high: float
+    known: bool = True
+    beyond: bool = False  # the middle lies outside of the frame
+
+
+@dataclass(frozen=True)
+class Forest:
+    """Intervals of several rows on one scale."""
+
+    spans: tuple[Span, ...]
+    columns: tuple[Tick, ...]
+    zero: float
+    bottom: float
+    height: float
+    width: float = WIDTH
+    left: float = _NAMES
+
+
+def by_position(
+    bars: Sequence[float | None], lines: Sequence[tuple[str, Sequence[float | None]]], floor_at: float | None = 0.0
+) -> Plot | None:
+    """Bars and lines over positions 1, 2, 3 and so on; None where there is nothing to draw."""
+    values = [value for series in (bars, *(line for _, line in lines)) for value in series if value is not None]
+    if not values:
+        return None
+    positions = max(len(bars), *(len(line) for _, line in lines), 1)
+    ticks = nice(min(values) if floor_at is None else floor_at, max(values))
+    low, high = ticks[0], ticks[-1]
+    step = (WIDTH - _LEFT - _RIGHT) / positions
+
+    def x(place: int) -> float:
+        return round(_LEFT + step * (place + 0.5), 2)
+
+    def y(value: float) -> float:
+        return round(_TOP + (HEIGHT - _TOP - _BOTTOM) * (high - value) / (high - low), 2)
+
+    wide = round(min(34.0, 0.62 * step), 2)
+    every = ceil(positions / 20)
+    return Plot(
+        bars=tuple(
+            Bar(round(x(i) - wide / 2, 2), y(value), wide, round(y(low) - y(value), 2))
+            for i, value in enumerate(bars)
+            if value is not None
+        ),
+        lines=tuple(
+            Line(name, tuple((x(i), y(value)) for i, value in enumerate(line) if value is not None))
+            for name, line in lines
+            if any(value is not None for value in line)
+        ),
+        rows=tuple(Tick(y(tick), _text(tick, ticks)) for tick in ticks),
+        columns=tuple(Tick(x(i), str(i + 1)) for i in range(0, positions, every)),
+    )
+
+
+def forest(rows: Sequence[tuple[str, float | None, float | None, float | None]]) -> Forest | None:
+    """Name, low, middle and high of each row, with zero always in sight; None where no row is known."""
+    known = [value for _, *span in rows for value in span if value is not None]
+    if not known:
+        return None
+    # One estimate that knows next to nothing must not press the others into a line: a frame has its limits.
+    low, high = max(-1.0, min(0.0, *known)), min(_FRAME, max(0.0, *known))
+    ticks = nice(low, high)
+
+    def x(value: float) -> float:
+        inside = min(max(value, ticks[0]), ticks[-1])
+        return round(_NAMES + (WIDTH - _NAMES - 24) * (inside - ticks[0]) / (ticks[-1] - ticks[0]), 2)
+
+    spans = []
+    for i, (name, start, mid, end) in enumerate(rows):
+        y = _TOP + _ROW * (i + 0.5)
+        if start is None or mid is None or end is None:
+            spans.append(Span(name, y, 0.0, 0.0, 0.0, known=False))
+        else:
+            spans.append(Span(name, y, x(start), x(mid), x(end), beyond=mid > _FRAME))
+    bottom = _TOP + _ROW * len(rows)
+    return Forest(
+        tuple(spans),
+        tuple(Tick(x(tick), _signed(tick, ticks)) for tick in ticks),
+        x(0.0),
+        bottom,
+        bottom + _BOTTOM,
+    )
+
+
+def nice(low: float, high: float, about: int = 5) -> list[float]:
+    """Round numbers from at most `low` to at least `high`.
+
+    >>> nice(0, 0.43)
+    [0.0, 0.1, 0.2, 0.3, 0.4, 0.5]
+    >>> nice(3, 3)
+    [2.0, 2.5, 3.0, 3.5, 4.0]
+    """
+    if high - low < 1e-9:
+        low, high = (low - 1, high + 1) if abs(low) > 1e-9 else (0.0, 1.0)
+    rough = (high - low) / about
+    power = 10.0 ** floor(log10(rough))
+    step = next(power * unit for unit in (1, 2, 2.5, 5, 10) if power * unit >= rough * 0.999)
+    first, last = floor(low / step + 1e-9), ceil(high / step - 1e-9)
+    return [round(step * i, 12) + 0.0 for i in range(first, last + 1)]
+
+
+def _text(tick: float, ticks: Sequence[float]) -> str:
+    step = ticks[1] - ticks[0]
+    return f"{tick:.{max(0, -floor(log10(step) + 1e-9)) + (1 if _odd(step) else 0)}f}"
+
+
+def _signed(tick: float, ticks: Sequence[float]) -> str:
+    return "0" if tick == 0 else f"{tick:+.{0 if ticks[1] - ticks[0] >= 0.0099 else 1}%}".replace("-", "−")
+
+
+def _odd(step: float) -> bool:
+    """Whether a step such as 0.25 needs one digit more than its size says."""
+    scaled = step / 10.0 ** floor(log10(step) + 1e-9)
+    return abs(scaled - round(scaled)) > 1e-6

@@ -1,0 +1,143 @@
+"""`prudent.report` and `prudent report`: files in, one page out, and mistakes told in a line."""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+import duckdb
+import pytest
+
+import prudent
+from prudent.demo import shop
+from prudent.errors import UsageError, WriteError
+from prudent.evaluation import evaluate, gate
+from prudent.reporting import report
+from prudent.simulate import write_log
+
+from ..command import run
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A shop's log in two parts, and what `prudent rank` makes of the first."""
+    made = tmp_path_factory.mktemp("report")
+    world = shop(seed=0)
+    for name, lists, seed in (("train", 3000, 1), ("held_out", 2000, 2)):
+        write_log(world, lists, made / f"{name}.parquet", seed=seed)
+    counts = prudent.count(prudent.Log(made / "train.parquet"), to=made / "counts.parquet")
+    prudent.rank(counts).write(made / "policy.parquet", made / "scores.parquet")
+    return made
+
+
+def page_of(folder: Path, *options: object) -> str:
+    done = run(
+        "report", folder / "policy.parquet", "--log", folder / "held_out.parquet", "-o", folder / "page.html", *options
+    )
+    assert done.code == 0, done.said
+    return (folder / "page.html").read_text(encoding="utf-8")
+
+
+def test_the_command_writes_what_the_function_writes(folder: Path) -> None:
+    by_command = page_of(
+        folder, "--scores", folder / "scores.parquet", "--train", folder / "train.parquet", "--title", "T"
+    )
+    train = prudent.Log(folder / "train.parquet")
+    policy = prudent.Policy.read(folder / "policy.parquet", folder / "scores.parquet")
+    report(policy, prudent.Log(folder / "held_out.parquet"), folder / "other.html", train=train, title="T")
+    assert by_command == (folder / "other.html").read_text(encoding="utf-8")
+
+
+def test_its_estimates_are_those_of_evaluate_and_its_verdict_that_of_gate(folder: Path) -> None:
+    policy, log = prudent.Policy.read(folder / "policy.parquet"), prudent.Log(folder / "held_out.parquet")
+    data = report(policy, log, folder / "page.html", confidence=0.9, seed=3)
+    assert data["estimates"] == [asdict(one) for one in evaluate(policy, log, confidence=0.9, seed=3)]
+    verdict = gate(policy, log, confidence=0.9, seed=3)
+    assert data["verdict"] == {"passed": verdict.passed, "why": verdict.why, "min_lift": 0.0}
+
+
+def test_what_was_ranked_here_and_now_needs_no_files(folder: Path) -> None:
+    policy = prudent.rank(prudent.Counts.read(folder / "counts.parquet"))
+    data = prudent.report(policy, prudent.Log(folder / "held_out.parquet"), folder / "fresh.html")
+    assert data["contexts"]["notes"] == []
+    assert data["contexts"]["fallen"]["known"]
+
+
+def test_counts_will_do_for_training(folder: Path) -> None:
+    page = page_of(folder, "--scores", folder / "scores.parquet", "--train", folder / "counts.parquet")
+    assert "too little to trust" in page
+    assert "the log that the lists were made from" in page
+
+
+def test_without_training_it_says_what_it_does_not_know(folder: Path) -> None:
+    page = page_of(folder)
+    assert "Only listed items have scores" in page
+    assert "the held-out log" in page
+
+
+def test_any_click_is_another_reward(folder: Path) -> None:
+    assert "Lists with a click" in page_of(folder, "--reward", "any-click")
+
+
+def test_the_gate_asks_the_estimator_that_it_is_told(folder: Path) -> None:
+    asked = ("report", folder / "policy.parquet", "--log", folder / "held_out.parquet", "-o", folder / "page.html")
+    said = json.loads(run(*asked, "--json", "--estimator", "dm(model=dcm)").out)
+    assert said["headline"]["estimator"] == "dm(model=dcm)"
+    assert [one["estimator"] for one in said["estimates"]].count("dm(model=dcm)") == 1
+    assert said["verdict"]["why"].startswith("dm(model=dcm)")
+    # Both limits at the same confidence, and not those of the gate, which are on one side.
+    assert said["headline"] in said["estimates"]
+
+
+def test_it_says_in_the_terminal_what_the_gate_said(folder: Path) -> None:
+    done = run("report", folder / "policy.parquet", "--log", folder / "held_out.parquet", "-o", folder / "page.html")
+    assert done.out.startswith("The gate says ")
+    assert f"The report is in {folder / 'page.html'}" in done.out
+    asked = ("report", folder / "policy.parquet", "--log", folder / "held_out.parquet", "-o", folder / "page.html")
+    said = json.loads(run(*asked, "--json").out)
+    assert set(said) == {"output", "explorable", "title", "verdict", "headline", "change", "estimates"}
+    assert said["change"]["contexts"] == len(prudent.Policy.read(folder / "policy.parquet"))
+
+
+def test_a_gate_that_asks_for_too_much_says_no_and_the_report_is_written(folder: Path) -> None:
+    assert "The gate says no" in page_of(folder, "--min-lift", "5")
+
+
+def test_a_comparison_that_fails_does_not_stop_the_report(folder: Path) -> None:
+    with duckdb.connect() as connection:
+        connection.execute(f"copy (select * from '{folder}/held_out.parquet' limit 1) to '{folder}/one.parquet'")
+    data = report(
+        prudent.Policy.read(folder / "policy.parquet"), prudent.Log(folder / "one.parquet"), folder / "one.html"
+    )
+    assert data["comparison"]["why"]
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "said"),
+    [
+        (["--log", "counts.parquet"], 2, "counts, which have forgotten whole lists"),
+        (["--log", "held_out.parquet", "--estimator", "dx"], 2, "No estimator is called 'dx'"),
+        (["--log", "nothing.parquet"], 3, "There is no file"),
+        (["--log", "held_out.parquet", "--confidence", "2"], 2, "confidence is 2"),
+        (["--log", "held_out.parquet", "--scores", "policy.parquet"], 3, "holds no scores"),
+        (["--log", "held_out.parquet", "--train", "train.parquet", "--since", "3d"], 2, "is for counts by day"),
+        (["--log", "held_out.parquet", "-o", "missing/page.html"], 4, "no folder"),
+        (["--log", "held_out.parquet", "-o", "policy.parquet"], 2, "named twice"),
+    ],
+)
+def test_mistakes_are_told_in_a_line(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, options: list[str], code: int, said: str
+) -> None:
+    monkeypatch.chdir(folder)
+    done = run("report", "policy.parquet", *(["-o", "page.html"] if "-o" not in options else []), *options)
+    assert done.code == code, done.said
+    assert said in done.said
+
+
+def test_what_is_no_policy_or_no_log_is_told(folder: Path) -> None:
+    policy, log = prudent.Policy.read(folder / "policy.parquet"), prudent.Log(folder / "held_out.parquet")
+    with pytest.raises(UsageError, match="not a Policy"):
+        report("policy.parquet", log, folder / "x.html")  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="counts have forgotten whole lists"):
+        report(policy, prudent.Counts.read(folder / "counts.parquet"), folder / "x.html")  # type: ignore[arg-type]
+    with pytest.raises(WriteError):
+        report(policy, log, folder)

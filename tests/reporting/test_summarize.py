@@ -1,0 +1,191 @@
+"""From results to plain data: what is in it, that it fits JSON, and that it stays small and quick."""
+
+import json
+import time
+import unicodedata
+from pathlib import Path
+
+import duckdb
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import prudent
+from prudent.evaluation import Evaluation
+from prudent.reporting import render
+from prudent.reporting.summarize import BUDGET, LONGEST, MOST_CONTEXTS, MOST_PLACES, visible
+
+from ..strategies import count, table
+from .small import LISTS, NO, UNKNOWN, ranked, summary
+
+
+def test_it_fits_json() -> None:
+    data = summary()
+    assert json.loads(json.dumps(data, allow_nan=False))["title"] == "A title"
+    assert summary() == data
+
+
+def test_the_headline_is_the_estimate_of_the_gate_with_both_its_limits() -> None:
+    one_sided = prudent.evaluation.Verdict(True, "", prudent.evaluation.Estimate("dr", "clicks", 900), 0.0, 0.95)
+    assert summary(verdict=one_sided)["headline"]["lift_low"] == 0.01
+    assert summary(verdict=NO, evaluation=Evaluation((), {"confidence": 0.95}))["headline"]["why"] == UNKNOWN.why
+
+
+def test_contexts_come_with_both_lists_and_every_number() -> None:
+    policy = ranked()
+    contexts = summary(policy)["contexts"]
+    assert (contexts["total"], contexts["lists"], contexts["all_lists"], contexts["dropped"]) == (2, 126, 126, 0)
+    shoes, boots = contexts["shown"]
+    assert (shoes["name"], shoes["lists"], boots["name"], boots["lists"]) == ("shoes", 121, "boots", 5)
+    told = policy.explain("shoes")
+    assert len(shoes["rows"]) == len(told.candidates) == 4
+    for row, one in zip(shoes["rows"], told.candidates, strict=True):
+        item, usual, rank, impressions, clicks, lower, mean, upper, why = row
+        assert (item, usual, rank, why) == (one.item, one.usual, one.rank, one.why)
+        assert (impressions, clicks) == (one.impressions, one.clicks)
+        assert (lower, mean, upper) == pytest.approx((one.lower, one.mean, one.upper), rel=1e-5)
+
+
+def test_it_names_what_click_rate_would_have_fallen_for() -> None:
+    fallen = summary()["contexts"]["fallen"]
+    assert (fallen["missed"], fallen["rare"], fallen["contexts"], fallen["explored"]) == (1, 1, 1, 2)
+    (first,) = fallen["first"]
+    assert (first["context"], first["item"], first["clicks"], first["impressions"]) == ("shoes", "d", 1, 1)
+    assert first["why"].endswith("too little to trust")
+
+
+def test_without_the_counts_it_came_from_clicks_are_not_known(tmp_path: Path) -> None:
+    ranked().write(tmp_path / "policy.parquet")
+    data = summary(prudent.Policy.read(tmp_path / "policy.parquet"), counts=count(LISTS[:90]), trained=False)
+    assert data["contexts"]["fallen"]["known"] is False
+    assert data["health"]["of"] == "the held-out log"
+    assert len(data["contexts"]["notes"]) == 2
+    render(data)
+
+
+def test_click_rates_are_those_of_the_comparison_where_there_is_one() -> None:
+    assert summary()["positions"] | {"values": None, "more": None} == {
+        "observed": [0.41, 0.19],
+        "fitted": [0.4, 0.2],
+        "model": "pbm",
+        "curve": "examination",
+        "values": None,
+        "more": None,
+    }
+    alone = summary(comparison="Too few lists.")
+    assert alone["positions"]["fitted"] == []
+    assert len(alone["positions"]["observed"]) == 3
+    assert alone["comparison"] == {"why": "Too few lists."}
+    assert summary(ranked(model="dcm"))["positions"]["curve"] == "continuation"
+    assert summary(ranked(model="cm"))["positions"]["curve"] is None
+
+
+@pytest.mark.parametrize(
+    ("bound", "kind", "right"),
+    [("bayes(delta=0.2)", "posterior", 0.9), ("hoeffding(delta=0.2)", "hoeffding", 0.8), ("mle", "mle", 0.0)],
+)
+def test_it_knows_what_each_bound_promises(bound: str, kind: str, right: float) -> None:
+    promise = summary(ranked(bound=bound))["promise"]
+    assert (promise["kind"], promise["right"]) == (kind, right)
+    render(summary(ranked(bound=bound)))
+
+
+def test_a_method_without_bounds_is_reported_too() -> None:
+    policy = prudent.rank_by(prudent.Log(table(LISTS)), "ips", length=2)
+    data = summary(policy, counts=count(LISTS))
+    assert data["promise"]["kind"] == "none"
+    assert "there is no promise" in render(data)
+
+
+def test_of_long_lists_the_first_places_are_shown() -> None:
+    items = tuple(f"i{place:03}" for place in range(80))
+    lists = [("q", items, tuple(int(place % 7 == 0) for place in range(80)))] * 5
+    data = summary(prudent.rank(count(lists), model="cm", bound="bayes"), comparison="Too few lists.")
+    assert (len(data["positions"]["observed"]), data["positions"]["more"]) == (MOST_PLACES, 30)
+    assert "30 positions further down are left out" in render(data)
+    (only,) = data["contexts"]["shown"]
+    placed = [row for row in only["rows"] if row[1] or row[2]]
+    assert all(min(place for place in row[1:3] if place) <= MOST_PLACES for row in placed)
+    assert only["more"] > 0
+
+
+# --- names ------------------------------------------------------------------------------------------------------------
+
+
+@given(name=st.text() | st.integers())
+def test_a_visible_name_is_one_line_that_turns_nothing_around(name: str | int) -> None:
+    shown = visible(name)
+    assert not set(shown) & set(
+        "\n\r\t\0\x1b\u2028\u2029\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200e\u200f"
+    )
+    shown.encode()  # no half of a surrogate pair
+    assert shown.strip()
+    letters = [c for c in str(name) if unicodedata.category(c)[0] != "M"]
+    if str(name).isprintable() and len(letters) == len(str(name)) <= LONGEST and str(name).strip():
+        assert shown == str(name)
+
+
+def test_a_pile_of_marks_does_not_stand_on_other_lines() -> None:
+    assert visible("e" + "\u0301" * 6) == "e" + "\u0301" * 4 + "\\u0301" * 2
+    assert visible("tiếng Việt") == "tiếng Việt"
+
+
+def test_emoji_and_scripts_stay_as_they_are() -> None:
+    for name in ("👩‍👩‍👧", "می‌خواهم", "שלום", "走る"):
+        assert visible(name) == name
+
+
+def test_a_long_name_keeps_its_ends() -> None:
+    shown = visible("start" + "x" * 5000 + "end")
+    assert len(shown) <= LONGEST
+    assert shown.startswith("start")
+    assert shown.endswith("end")
+
+
+# --- large policies ---------------------------------------------------------------------------------------------------
+
+
+def large_policy(folder: Path, item: str, candidates: int) -> prudent.Policy:
+    """100,000 contexts with five listed items each; names as an SQL expression over context i and item k."""
+    evidence = "1 / (k + 2) as lower, 1.5 / (k + 2) as mean, 5.0::double as positive, 9.0::double as negative"
+    with duckdb.connect() as connection:
+        for name, most, rank in (("policy", 5, "(k + 1)::int as rank, "), ("scores", candidates, "")):
+            few = "" if name == "policy" else "where i < 1000"
+            connection.execute(
+                f"copy (select 'context ' || lpad(i::varchar, 6, '0') as context, {rank}{item} as item, {evidence}, "
+                f"(1000000 // (i + 1))::bigint as impressions from range(100000) as c(i), range({most}) as s(k) {few} "
+                f"order by i, k) to '{folder}/{name}.parquet'"
+            )
+    manifest = '{"model": "pbm", "bound": "bayes(delta=0.2)", "length": 10, "fitted": {}}'
+    (folder / "policy.parquet.manifest.json").write_text(manifest)
+    return prudent.Policy.read(folder / "policy.parquet", folder / "scores.parquet")
+
+
+@pytest.mark.parametrize(
+    ("item", "candidates"),
+    [("'item ' || k", 60), ("repeat('<', 99) || k || repeat('&', 99)", 60), ("repeat('長', 300) || k", 60)],
+    ids=["plain", "markup", "long"],
+)
+def test_a_hundred_thousand_contexts_make_a_page_of_less_than_two_megabytes_in_seconds(
+    tmp_path: Path, item: str, candidates: int
+) -> None:
+    """30 seconds are ten times what it takes on two idle cores."""
+    policy = large_policy(tmp_path, item, candidates)
+    started = time.perf_counter()
+    page = render(data := summary(policy, counts=count(LISTS), trained=False))
+    assert time.perf_counter() - started < 30
+    contexts = data["contexts"]
+    assert len(page.encode()) < 2_000_000
+    assert contexts["total"] == 100_000
+    assert len(contexts["shown"]) + contexts["dropped"] == MOST_CONTEXTS
+    assert [entry["name"] for entry in contexts["shown"][:2]] == ["context 000000", "context 000001"]  # the heaviest
+    assert (contexts["dropped"] > 0) == ("repeat" in item)
+    if contexts["dropped"]:
+        assert f"{contexts['dropped']} more did not fit" in page
+        assert len(page.encode()) > BUDGET / 2  # the room is used
+
+
+def test_contexts_of_integers() -> None:
+    lists = [(7, (1, 2), (0, 1))] * 20 + [(7, (2, 1), (0, 1))] * 20
+    data = summary(prudent.rank(count(lists), model="pbm"))
+    assert data["contexts"]["shown"][0]["name"] == "7"
