@@ -1,21 +1,17 @@
 """Named formats: click logs of others that become a `Log`, and relevance labels for simulation."""
 
-from collections.abc import Mapping
-from typing import Protocol
+from collections.abc import Callable, Mapping
 
-from prudent.engines.duckdb import DuckDB
 from prudent.log import Log
 from prudent.readers.letor import Labels, read_labels
-from prudent.readers.yandex import Paths, read_yandex, read_yandex_personalized
+from prudent.readers.ubi import ubi
+from prudent.readers.yandex import read_yandex, read_yandex_personalized
 
-__all__ = ["FORMATS", "Labels", "read_labels", "read_yandex", "read_yandex_personalized"]
+__all__ = ["FORMATS", "Labels", "read_labels", "read_yandex", "read_yandex_personalized", "ubi"]
 
-
-class Reader(Protocol):
-    """Makes a log of files in a format of their own."""
-
-    def __call__(self, source: Paths, *, engine: DuckDB | None = None) -> Log: ...
-
-
-FORMATS: Mapping[str, Reader] = {"yandex": read_yandex, "yandex-personalized": read_yandex_personalized}
-"""The readers of click logs by the name that ``--format`` has for them."""
+FORMATS: Mapping[str, Callable[..., Log]] = {
+    "ubi": ubi,
+    "yandex": read_yandex,
+    "yandex-personalized": read_yandex_personalized,
+}
+"""The readers of click logs by the name that ``--format`` has for them: each takes paths, and an ``engine``."""

@@ -1,0 +1,38 @@
+"""`prudent export`: the lists, for the program that shows them."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from prudent.cli.shared import Json, Memory, Output, Threads, app, check_output
+from prudent.terminal import busy, print_json
+from prudent.terminal.exporting import show_exported
+
+
+@app.command("export", rich_help_panel="Serving")
+def export_command(
+    policy: Annotated[Path, typer.Argument(help="The policy, which prudent rank has written.")],
+    to: Annotated[
+        str,
+        typer.Option(
+            help="jsonl, csv, trec-run, elasticsearch-rules, redis or sql; settings in brackets: 'sql(table=lists)'."
+        ),
+    ],
+    output: Output,
+    memory: Memory = None,
+    threads: Threads = None,
+    as_json: Json = False,
+) -> None:
+    """Write the lists of a policy for the program that shows them."""
+    from prudent.engines.duckdb import DuckDB
+    from prudent.exports import export, parse
+
+    target = parse(to)  # a typo should not wait for the reading
+    check_output(output, [policy])
+    with busy("Exporting"):
+        manifest = export(policy, target, output, DuckDB(memory, threads))
+    if as_json:
+        print_json(manifest)
+    else:
+        show_exported(manifest, output, target.load(output))
