@@ -1,7 +1,7 @@
 # Everything a checkout needs, with nothing on the machine but make and Python 3.11 or newer:
 #
 #   make demo        a worked example in the terminal
-#   make test        the whole test suite, with coverage
+#   make test        the whole test suite, with coverage; the programs that it needs besides are in .ci/run
 #
 # Another Python: make PYTHON=python3.13 test. Another place for the environment: make VENV=/tmp/venv test.
 
@@ -21,7 +21,7 @@ help:  ## show this list
 demo: $(VENV)/.core  ## a worked example in the terminal
 	$(BIN)/prudent demo
 
-test: $(VENV)/.test  ## the whole test suite, with coverage
+test: $(VENV)/.test $(VENV)/.browser  ## the whole test suite, with coverage
 	$(BIN)/pytest -n $(JOBS) --cov --cov-fail-under=95
 
 lint: $(VENV)/.lint  ## style and formatting
@@ -54,6 +54,11 @@ $(VENV)/.core: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
 	$(BIN)/python -m pip install --quiet --editable .
+	@touch $@
+
+# What looks over the report in a browser; the browser itself is the machine's, as `.ci/run` installs it.
+$(VENV)/.browser: $(VENV)/.core
+	npm install --silent --no-audit --no-fund --prefix $(VENV)/axe axe-core@4.14.0
 	@touch $@
 
 $(VENV)/.%: $(VENV)/.core

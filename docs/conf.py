@@ -13,7 +13,7 @@ copyright = author  # noqa: A001 (the name Sphinx looks for)
 version = release = prudent.__version__
 
 extensions = [
-    "myst_parser",
+    "myst_nb",
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
     "registry_pages",
@@ -22,6 +22,7 @@ exclude_patterns = ["_build", "_ext", "results/*"]
 
 myst_enable_extensions = ["deflist"]
 myst_heading_anchors = 3
+nb_execution_mode = "off"  # tests/test_notebook.py runs it, and finds what stands there
 default_role = "code"  # docstrings write `name` for what is typed
 
 autodoc_member_order = "bysource"

@@ -18,15 +18,21 @@ if TYPE_CHECKING:
     from prudent import baselines, bounds, click_models, readers
     from prudent.algorithm import rank
     from prudent.compaction import compact
+    from prudent.comparison import compare
     from prudent.counts import Counts, count
     from prudent.difference import diff
     from prudent.engines.duckdb import DuckDB
     from prudent.engines.spark import Spark
     from prudent.errors import PrudentError, PrudentWarning
+    from prudent.evaluation import evaluate, gate
+    from prudent.exports import export
     from prudent.health import check
     from prudent.log import Log
     from prudent.on_spark import count_on_spark, rank_on_spark
     from prudent.policy import Policy
+    from prudent.reporting import report
+    from prudent.splitting import split
+    from prudent.tuning import tune
     from prudent.whole_lists import rank_by
 
 __version__ = "0.1.0"
@@ -44,13 +50,20 @@ __all__ = [
     "check",
     "click_models",
     "compact",
+    "compare",
     "count",
     "count_on_spark",
     "diff",
+    "evaluate",
+    "export",
+    "gate",
     "rank",
     "rank_by",
     "rank_on_spark",
     "readers",
+    "report",
+    "split",
+    "tune",
 ]
 
 _ROOMS = {
@@ -63,12 +76,19 @@ _ROOMS = {
     "Spark": "engines.spark",
     "check": "health",
     "compact": "compaction",
+    "compare": "comparison",
     "count": "counts",
     "count_on_spark": "on_spark",
     "diff": "difference",
+    "evaluate": "evaluation",
+    "gate": "evaluation",
+    "export": "exports",
     "rank": "algorithm",
     "rank_by": "whole_lists",
     "rank_on_spark": "on_spark",
+    "report": "reporting",
+    "split": "splitting",
+    "tune": "tuning",
 }
 
 

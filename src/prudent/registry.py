@@ -53,7 +53,8 @@ class Registry(Generic[T]):
         """The value that `text` spells, e.g. ``"bayes(delta=0.2)"``."""
         call = _CALL.fullmatch(text)
         if call is None:
-            raise UsageError(f"Cannot read {text!r} as a {self.kind}. Write it like 'name' or 'name(setting=value)'.")
+            kind = f"{'an' if self.kind[0] in 'aeiou' else 'a'} {self.kind}"
+            raise UsageError(f"Cannot read {text!r} as {kind}. Write it like 'name' or 'name(setting=value)'.")
         name, inside = call.groups()
         cls = self[name]
         return cls(**_read_settings(name, inside or "", [f.name for f in fields(cls)]))  # type: ignore[arg-type]

@@ -16,7 +16,8 @@ from prudent.cli.shared import app
 from prudent.errors import PrudentError, WriteError
 from prudent.terminal import close_stdout, fail, out, show_warning
 
-for room in ("ranking", "days", "trying"):  # each adds its commands to the application: the order is that of the help
+# Each adds its commands to the application: the order is that of the help.
+for room in ("ranking", "days", "judging", "comparing", "reporting", "exporting", "trying"):
     import_module(f"prudent.cli.{room}")
 
 

@@ -44,6 +44,7 @@ class EngineName(StrEnum):
 class Format(StrEnum):
     """The formats of `prudent.readers`."""
 
+    ubi = "ubi"
     yandex = "yandex"
     yandex_personalized = "yandex-personalized"
 
@@ -109,6 +110,12 @@ class Reading:
         "position"
     )
     click: Annotated[str, option("--click", panel="Log", help="Column of the 0/1 click (layout rows).")] = "click"
+    click_action: Annotated[
+        list[str] | None, option("--click-action", panel="Log", help="Action that is a click (ubi); repeatable.")
+    ] = None
+    impression_action: Annotated[
+        list[str] | None, option("--impression-action", panel="Log", help="Action that shows an item (ubi).")
+    ] = None
     memory: Memory = None
     threads: Threads = None
 
@@ -142,6 +149,17 @@ def counts_of(
     days: Mapping[str, str] | None = None,
 ) -> "Counts":
     """Counts from counts, or from logs by counting them."""
+    return log_and_counts(inputs, reading, max_bad, to, days)[1]
+
+
+def log_and_counts(
+    inputs: Sequence[str],
+    reading: Reading,
+    max_bad: float,
+    to: Path | None = None,
+    days: Mapping[str, str] | None = None,
+) -> "tuple[Log | None, Counts]":
+    """The same with the log that was counted; None where the inputs are counts."""
     from prudent.counts import Counts, count, which_are_counts
 
     engine = engine_of(reading)
@@ -152,7 +170,7 @@ def counts_of(
         if to is not None:
             with busy("Adding"):
                 counts.write(to)
-        return counts
+        return None, counts
     if counted:
         raise UsageError(f"{counted[0]} holds counts and others do not. Count the logs first, then give counts only.")
     for name in days or {}:
@@ -161,7 +179,8 @@ def counts_of(
             f"{option} is for counts by day. Count each day first: prudent count LOG -o counts/ --day DATE"
         )
     with busy("Counting"):
-        return count(open_log(inputs, reading, engine), engine, to, max_bad)
+        log = open_log(inputs, reading, engine)
+        return log, count(log, engine, to, max_bad)
 
 
 def days_of(since: str | None, until: str | None, half_life: str | None) -> dict[str, str]:
@@ -203,14 +222,22 @@ def open_log(inputs: Sequence[str], reading: Reading, engine: "DuckDB") -> "Log"
     from prudent.log import Log
     from prudent.readers import FORMATS
 
-    settings = {f.name: getattr(reading, f.name) for f in fields(Reading) if f.name not in ("memory", "threads")}
-    given = settings.pop("format")
-    if given is None:
-        return Log(list(inputs), **settings | {"layout": reading.layout.value})
+    asked = {f.name for f in fields(Reading) if getattr(reading, f.name) != f.default}
+    columns = {f.name: getattr(reading, f.name) for f in fields(Reading) if f.name in Log.__dataclass_fields__}
+    if reading.format is None:
+        for name in sorted(asked & _UBI.keys() - {"context"}):
+            raise UsageError(f"--{name.replace('_', '-')} is for records of user behavior: add --format ubi.")
+        return Log(list(inputs), **columns | {"layout": reading.layout.value})
+    known = _UBI if reading.format is Format.ubi else {}
     for f in fields(Reading):
-        if f.name in settings and settings[f.name] != f.default:
-            raise UsageError(f"--format {given.value} says what every column means: leave out --{f.name}.")
-    return FORMATS[given.value](list(inputs), engine=engine)
+        if f.name in asked - known.keys() - {"format", "memory", "threads"}:
+            option = f"--{f.name.replace('_', '-')}"
+            raise UsageError(f"--format {reading.format.value} says what every column means: leave out {option}.")
+    settings = {setting: getattr(reading, name) for name, setting in known.items() if name in asked}
+    return FORMATS[reading.format.value](list(inputs), engine=engine, **settings)
+
+
+_UBI = {"context": "context", "click_action": "clicks", "impression_action": "impressions"}  # option -> of `ubi`
 
 
 def check_output(output: Path, others: Sequence[Path]) -> None:
