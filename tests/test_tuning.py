@@ -185,9 +185,9 @@ BASE = setting(DEFAULT, 0.1)
     [
         ([setting("mle", 0.2)], None, DEFAULT, True, "nothing has a lower error. The choice matters: mle has 2.00"),
         ([setting("mle", 0.08)], later(0.1), "mle", True, "Take mle: it has 0.80 of the error of"),
-        ([setting("mle", 0.08)], later(0.1), "mle", True, "later lists confirm it"),
-        ([setting("mle", 0.08)], later(0.01), "mle", True, "later lists do not contradict it"),
-        ([setting("mle", 0.08)], later(-0.1), DEFAULT, True, "but later lists contradict that"),
+        ([setting("mle", 0.08)], later(0.1), "mle", True, "held-out lists confirm it"),
+        ([setting("mle", 0.08)], later(0.01), "mle", True, "held-out lists do not contradict it"),
+        ([setting("mle", 0.08)], later(-0.1), DEFAULT, True, "but held-out lists contradict that"),
         ([setting("mle", 0.08, 0.05)], later(0.1), DEFAULT, False, "no other setting is better by more than noise"),
         ([setting("mle", 0.08, 0.05)], later(0.1), DEFAULT, False, "within 0.4 standard errors of the default"),
         ([setting("mle", 0.097)], later(0.1), DEFAULT, False, "saves less than 5% of its error"),

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 import prudent
 from prudent.counts import QUERY
 from prudent.engines import Tally
-from prudent.errors import LogError, WriteError
+from prudent.errors import LogError, UsageError, WriteError
 from prudent.log import ODD, REASONS, Layout
 
 from .. import test_bad_inputs as bad
@@ -160,7 +160,14 @@ def test_every_reason_in_rows(folder: Path, spark: prudent.Spark, form: str) -> 
 
 
 def test_every_reason_is_tested() -> None:
-    assert {*bad.BAD_LISTS, *bad.BAD_ROWS, ODD, "a name with a NUL byte"} == {*REASONS}
+    of_evaluation = "a propensity is no probability above 0"
+    assert {*bad.BAD_LISTS, *bad.BAD_ROWS, ODD, "a name with a NUL byte", of_evaluation} == {*REASONS}
+
+
+def test_propensities_are_not_for_spark(spark: prudent.Spark) -> None:
+    table = pa.table({"context": ["q"], "items": [["a"]], "clicks": [[1]], "p": [0.5]})
+    with pytest.raises(UsageError, match="Leave out propensity"):
+        prudent.count(prudent.Log(table, propensity="p"), engine=spark)
 
 
 @pytest.mark.parametrize("text", [10, 11, 12])

@@ -104,6 +104,8 @@ class Halving:
             raise UsageError(f"holdout is {self.holdout}; it is a share, above 0 and below 1.")
         if self.by not in ("hash", "time"):
             raise UsageError(f"Cannot split by {self.by!r}. Known: hash, time.")
+        if self.test is not None and (self.holdout, self.by, self.time) != (HOLDOUT, "hash", None):
+            raise UsageError("With a log to test on, nothing is held out: leave out --holdout, --by and --time.")
         if (self.by == "time") != (self.time is not None):
             raise UsageError("Name the column of the time with by='time' (--by time --time COLUMN), and only then.")
 

@@ -67,7 +67,11 @@ class Comparison:
     @property
     def clear(self) -> bool:
         """Whether the winner is ahead of every other click model by more than two standard errors."""
-        return self.winner is not None and all(score.is_behind for score in self.losers)
+        return self.winner is not None and bool(self._others) and all(score.is_behind for score in self.losers)
+
+    @property
+    def _others(self) -> tuple[Score, ...]:
+        return tuple(score for score in self.scores if not score.reference and score.model != self.winner)
 
     @property
     def verdict(self) -> str:
@@ -83,8 +87,10 @@ class Comparison:
                 f"{self.winner} wins: its log-likelihood per list is higher than that of {second.model} by "
                 f"{_plus_minus(second)}."
             )
-        else:
+        elif self._others:
             said = f"{self.winner} wins: no other click model can say how likely these lists are."
+        else:
+            said = f"{self.winner} was compared with no other click model."
         if (best := self.scores[0]).reference:
             said += f" But plain {best.model} foresees more than any of them"
             said += (

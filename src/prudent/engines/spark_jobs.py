@@ -21,7 +21,7 @@ from prudent.engines.quoting import file_text, text
 from prudent.engines.spark import check_session
 from prudent.engines.spark_sources import is_dataframe, opened_in_spark
 from prudent.engines.spark_views import IMPRESSIONS, checked, shown
-from prudent.errors import LogError
+from prudent.errors import LogError, UsageError
 from prudent.log import REASONS, Log
 
 _READING = {
@@ -50,6 +50,8 @@ def listing(given: SparkSession, log: Log, query: str, length: int | None) -> "A
 @contextmanager
 def _job(given: SparkSession, log: Log, name: str, view: str, query: str) -> "Iterator[Job]":
     """The query over a view of this name, which is made of a view `checked`."""
+    if log.propensity is not None:
+        raise UsageError("Spark reads no propensities: they are for prudent evaluate. Leave out propensity.")
     session = _session(given, log)
     with opened_in_spark(session, log) as source:
         lists, seen = checked(log, source), Observation()

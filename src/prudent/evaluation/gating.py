@@ -17,6 +17,10 @@ DECIDES = "dr(clip=10)"
 """The estimator of the gate: what was observed where enough lists agree with the policy, else a click model."""
 
 
+FEW = 30
+"""Effective lists below which a verdict says how few there are."""
+
+
 @dataclass(frozen=True)
 class Verdict:
     """Whether a policy may go out.
@@ -86,6 +90,8 @@ def decide(held: HeldOut, estimator: Estimator, asked: Asked, min_lift: float) -
         f"{estimate.estimator}: lift {percent(estimate.lift)}, at least {percent(estimate.lift_low)} {sure}, "
         f"{'above' if passed else 'not above'} {least}"
     )
+    if estimate.effective_lists is not None and estimate.effective_lists < FEW:
+        why += f"; few lists agree with the policy's, as many as {estimate.effective_lists:.0f} of equal weight"
     if estimate.support < 1:
         why += f" (on {estimate.support:.1%} of the lists; for the others it cannot tell)"
     return Verdict(passed, why, estimate, min_lift, confidence)

@@ -192,9 +192,10 @@ def open_held_out(policy: Policy, log: Log, engine: DuckDB | None, max_bad: floa
 
 def not_held_out(made: Mapping[str, Any], log: Log, lists: int) -> str:
     """Why these lists are no judges of a policy, by what it says of itself; nothing where there is no reason."""
+    named = set(log.names) if log.in_files else set()  # tables in memory are all called alike
     for step, what in (("counts", "learned from"), ("mixed", "was mixed by")):
         said = made.get(step)
-        if isinstance(said, Mapping) and said.get("lists") == lists and set(said.get("inputs", ())) & set(log.names):
+        if isinstance(said, Mapping) and said.get("lists") == lists and set(said.get("inputs", ())) & named:
             return f"These are the lists that the policy {what}."
     return ""
 

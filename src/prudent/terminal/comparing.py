@@ -52,7 +52,7 @@ def show_tuning(found: "Tuning") -> None:
     later = found.confirmation
     if later is not None:
         worth = f"{later.bound} is worth {later.value:.4f}, {DEFAULT} {later.default_value:.4f}"
-        say(f"\nOn {later.lists:,} later lists {worth}: {later.difference:+.4f} ± {later.difference_se:.4f}.")
+        say(f"\nOn {later.lists:,} held-out lists {worth}: {later.difference:+.4f} ± {later.difference_se:.4f}.")
     say(f"\n{found.verdict}")
 
 

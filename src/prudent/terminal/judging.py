@@ -12,10 +12,18 @@ if TYPE_CHECKING:
     from prudent.evaluation import Evaluation, Mixture, Verdict
 
 
+NARROW = 80
+"""Letters of a line that the table needs."""
+
+
 def show_evaluation(evaluation: "Evaluation") -> None:
     """A table of what can be told, and a sentence for what cannot."""
     from prudent.evaluation.offline import HEADINGS
 
+    if out.width < NARROW:  # lines that are too long are better than numbers that are cut
+        for line in str(evaluation).splitlines():
+            say(plain(line))
+        return
     told = [estimate for estimate in evaluation if estimate.tells]
     say(plain(evaluation.title))
     if told:

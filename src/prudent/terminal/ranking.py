@@ -99,7 +99,9 @@ def show_provenance(said: Mapping[str, Any]) -> None:
     for name, of in (("new", ""), ("mostly shown", "usual_")):
         table.add_row(name, *(f"{summary[of + kind]:.4f}" for kind in ("value", "lower")[: len(columns)]))
     out.print(table)
-    if method is None:
+    if method is None and summary["value"] < summary["usual_value"]:
+        say("By this estimate the new lists are worse than what was mostly shown: this log is no reason to change.\n")
+    elif method is None:
         out.print()
     else:
         say("The estimate is the method's own, and the new lists were chosen for it: it is not what they will get.")

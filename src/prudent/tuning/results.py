@@ -90,12 +90,11 @@ class Tuning:
             if not best.differs(self.sure):
                 return f"Keep {DEFAULT}: no other setting is better by more than noise."
             if confirmation.word == "contradicted" and _worthwhile(best, self.default):
-                return (
-                    f"Keep {DEFAULT}: {best.bound} has {best.ratio:.2f} of its error, but later lists contradict that."
-                )
+                saves = f"{best.bound} has {best.ratio:.2f} of its error"
+                return f"Keep {DEFAULT}: {saves}, but held-out lists contradict that."
             return f"Keep {DEFAULT}: the best, {best.bound}, saves less than {WORTH:.0%} of its error."
-        later = "later lists confirm it" if confirmation.word == "confirmed" else "later lists do not contradict it"
-        return f"Take {best.bound}: it has {best.ratio:.2f} of the error of {DEFAULT}, and {later}."
+        they = "confirm it" if confirmation.word == "confirmed" else "do not contradict it"
+        return f"Take {best.bound}: it has {best.ratio:.2f} of the error of {DEFAULT}, and held-out lists {they}."
 
     def _importance(self) -> str:
         others = [setting for setting in self.settings if setting.bound != DEFAULT]
