@@ -15,7 +15,7 @@ from typing import Any
 DOCS = Path(__file__).parent
 RESULTS = DOCS.parent / "benchmarks" / "results"
 PICTURES = DOCS / "benchmarks"
-PARTS = ("limits", "experiments", "plain", "clax", "spark", "sizes", "pairs")
+PARTS = ("limits", "experiments", "plain", "clax", "spark", "sizes", "pairs", "evaluate")
 MODELS = ("cm", "dcm", "pbm")
 LOGS = ("long tail", "head")
 
@@ -372,6 +372,28 @@ in no order, ranked by `prudent rank --memory {memory}` with its defaults.
 {table}"""
 
 
+def evaluate(results: Results) -> str:
+    about = results["about"]
+    took = took_table(results, {"split": "`prudent split`, of twice as many lists", "evaluate": "`prudent evaluate`"})
+    return EVALUATE.format(
+        lists=about["held-out lists"],
+        replicates=about["replicates"],
+        memory=about["memory of DuckDB"],
+        took=took,
+        table=figures_table(results),
+    )
+
+
+EVALUATE = """\
+## Evaluating a policy
+
+{lists:,} held-out lists of 10, all estimators of the default, {replicates} replicates of the bootstrap; DuckDB may take
+{memory}, and arrays come on top of it.
+
+{took}
+{table}"""
+
+
 SECTIONS = {
     "limits": limits,
     "experiments": experiments,
@@ -380,6 +402,7 @@ SECTIONS = {
     "spark": spark,
     "sizes": sizes,
     "pairs": pairs,
+    "evaluate": evaluate,
 }
 ANCHORS = {
     "limits": "against-the-physical-limit",
@@ -389,6 +412,7 @@ ANCHORS = {
     "spark": "spark-on-one-machine",
     "sizes": "time-and-memory-against-size",
     "pairs": "a-hundred-million-pairs",
+    "evaluate": "evaluating-a-policy",
 }
 REPEAT = """\
 ## Do it again
@@ -400,6 +424,7 @@ make bench PART=clax       against CLAX, about an hour; makes an environment of 
 make bench PART=spark      against Spark; needs Java
 make bench PART=sizes      up to ten million lists, about half an hour
 make bench PART=pairs      a hundred million pairs; needs 10 GB of disk
+make bench PART=evaluate   evaluating a policy, two minutes
 python docs/benchmarks.py  writes this page
 ```
 

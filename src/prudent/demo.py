@@ -249,5 +249,5 @@ def _next_steps(files: Mapping[str, Path]) -> Iterator[Text]:
     yield Text("Type next:")
     yield Text(f"  {prudent} check {quote(str(files['clicks']))}")
     yield Text(f"  {prudent} rank {quote(str(files['counts']))} -o top5.parquet --length 5")
-    yield Text(f"  {prudent} demo another-shop --seed 1")
+    yield Text(f"  {prudent} split {quote(str(files['clicks']))} -o parts")
     yield Text(f"  {prudent} check YOUR_LOG --context query --items shown --clicks clicked")

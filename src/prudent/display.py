@@ -1,9 +1,8 @@
-"""How results look in a notebook and in a figure: tables as HTML, charts by Altair.
+"""How results look in a figure, drawn by Altair.
 
 Altair and vl-convert are the extra ``report`` and load on first use.
 """
 
-import html
 import re
 import textwrap
 from collections.abc import Mapping, Sequence
@@ -46,37 +45,6 @@ MODEL_STYLES = {
     "CTR by position": Style("#767676", "triangle-down", (2, 2)),
 }
 """How models look wherever they are drawn, in Okabe and Ito's colours."""
-
-
-def html_table(caption: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table in which names are text, whatever they are made of; numbers stand to the right of the first column."""
-
-    def cells(tag: str, row: Sequence[str]) -> str:
-        sides = ["left", *["right"] * (len(row) - 1)]
-        return "".join(
-            f'<{tag} style="text-align:{side}">{html.escape(cell)}</{tag}>'
-            for side, cell in zip(sides, row, strict=True)
-        )
-
-    body = "".join(f"<tr>{cells('td', row)}</tr>" for row in rows)
-    return (
-        f'<table><caption style="text-align:left">{html.escape(caption)}</caption>'
-        f"<thead><tr>{cells('th', head)}</tr></thead><tbody>{body}</tbody></table>"
-    )
-
-
-def text_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """The same as text.
-
-    >>> print(text_table(["bound", "error"], [["mle", "0.5"]]))
-    bound  error
-    mle      0.5
-    """
-    width = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
-    return "\n".join(
-        "  ".join(f"{cell:{'>' if i else '<'}{w}}" for i, (cell, w) in enumerate(zip(row, width, strict=True)))
-        for row in (head, *rows)
-    )
 
 
 def check_chart(path: str | PathLike[str]) -> None:

@@ -40,6 +40,21 @@ class Health:
         """Whether items link all positions."""
         return len(self.position_groups) == 1
 
+    def facts(self) -> list[tuple[str, str]]:
+        """The numbers with their names, for people."""
+        return [
+            ("lists", f"{self.lists:,}"),
+            ("contexts", f"{self.contexts:,}"),
+            ("items", f"{self.items:,}"),
+            ("context-item pairs", f"{self.pairs:,}"),
+            ("positions", f"{self.positions:,}"),
+            ("clicks", f"{self.clicks:,}"),
+            ("lists without a click", f"{self.without_click:.1%}"),
+            ("lists with several clicks", f"{self.several_clicks:.1%}"),
+            (f"pairs shown fewer than {FEW} times", f"{self.rare_pairs:.1%}"),
+            ("impressions of items that change position", f"{self.moving_impressions:.1%}"),
+        ]
+
     def verdicts(self) -> list[str]:
         """What the log can support, in sentences."""
         said = []

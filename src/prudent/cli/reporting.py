@@ -1,13 +1,12 @@
 """`prudent report`: what would change, how sure that is, and why, as one HTML file."""
 
 from dataclasses import replace
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from prudent.cli.judging import Propensity
+from prudent.cli.judging import HeldOutLog, PolicyFile, Propensity, RewardName, RewardOption
 from prudent.cli.shared import (
     HalfLife,
     Json,
@@ -35,19 +34,12 @@ if TYPE_CHECKING:
     from prudent.log import Log
 
 
-class Reward(StrEnum):
-    """What a list earns."""
-
-    clicks = "clicks"
-    any_click = "any-click"
-
-
-@app.command("report", rich_help_panel="Trust")
+@app.command("report", rich_help_panel="Judge")
 @reads_logs
 def report_command(
     reading: Reading,
-    policy: Annotated[Path, typer.Argument(help="The policy, as prudent rank has written it.")],
-    log: Annotated[list[str], typer.Option(help="Held-out log, which the policy has not learned from; repeatable.")],
+    policy: PolicyFile,
+    log: HeldOutLog,
     output: Output,
     scores: Annotated[
         Path | None, typer.Option(help="Its scores (rank --scores): what speaks for items that are not listed.")
@@ -60,7 +52,7 @@ def report_command(
     estimator: Annotated[
         str | None, typer.Option(help="What the gate asks, such as dm.", show_default="as prudent gate")
     ] = None,
-    reward: Annotated[Reward, typer.Option(help="What a list earns.")] = Reward.clicks,
+    reward: RewardOption = RewardName.clicks,
     min_lift: Annotated[float, option("--min-lift", help="Lift that the gate asks for, such as 0.01.")] = 0.0,
     confidence: Annotated[float, typer.Option(help="Of intervals and of the gate.")] = 0.95,
     propensity: Propensity = None,

@@ -5,8 +5,8 @@ from dataclasses import asdict, dataclass, field
 from math import floor, log10
 from typing import TYPE_CHECKING, Any
 
-from prudent.display import html_table, text_table
 from prudent.errors import UsageError
+from prudent.tables import Tabular
 
 if TYPE_CHECKING:
     from altair import VConcatChart as Chart
@@ -42,7 +42,7 @@ class Score:
 
 
 @dataclass(frozen=True, repr=False)
-class Comparison:
+class Comparison(Tabular):
     """Click models, the best first."""
 
     scores: tuple[Score, ...]
@@ -136,16 +136,6 @@ class Comparison:
         """A table for people: its head, then a row for each model."""
         head = ("model", "log-likelihood", "behind", "perplexity", "cond.", "seconds")
         return [head, *map(_row, self.scores)]
-
-    def __str__(self) -> str:
-        head, *rows = self.rows()
-        return f"{text_table(head, rows)}\n{self.verdict}"
-
-    __repr__ = __str__  # a table says more than the call that would make it
-
-    def _repr_html_(self) -> str:
-        head, *rows = self.rows()
-        return html_table(self.verdict, head, rows)
 
 
 def _row(score: Score) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 import html
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from prudent import __version__
@@ -17,6 +17,7 @@ from prudent.evaluation.judgement import INTERVALS, Asked, Estimate, IntervalNam
 from prudent.evaluation.reading import Read, read_held_out
 from prudent.log import Log
 from prudent.policy import Policy
+from prudent.tables import text_table
 
 DEFAULTS = ("ips", "snips", "prefix-ips", "ip-ips", "pi", "dm", "dr", "dr(clip=10)")
 """The estimators that are asked when none is named, from the fewest assumptions to the most support."""
@@ -24,12 +25,12 @@ DEFAULTS = ("ips", "snips", "prefix-ips", "ip-ips", "pi", "dm", "dr", "dr(clip=1
 HEADINGS = ("estimator", "logged", "value", "interval", "lift", "interval, %", "support", "effective lists")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Evaluation:
     """What several estimators say about one policy on the same held-out lists; a sequence of `Estimate`."""
 
     estimates: tuple[Estimate, ...]
-    provenance: Mapping[str, Any] = field(repr=False)  # settings, inputs, and how many contexts there were
+    provenance: Mapping[str, Any]  # settings, inputs, and how many contexts there were
 
     def __iter__(self) -> Iterator[Estimate]:
         return iter(self.estimates)
@@ -64,14 +65,11 @@ class Evaluation:
         return [_row(estimate) for estimate in self]
 
     def __str__(self) -> str:
-        rows = [HEADINGS, *(row for row in self.rows if len(row) > 2)]
-        widths = [max(len(row[i]) for row in rows) for i in range(len(HEADINGS))]
-        lines = [
-            "  ".join(cell.ljust(width) if i == 0 else cell.rjust(width) for i, (cell, width) in enumerate(cells))
-            for cells in (list(zip(row, widths, strict=True)) for row in rows)
-        ]
+        lines = text_table(HEADINGS, [row for row in self.rows if len(row) > 2])
         untold = [f"{name}: {why}" for name, why in (row for row in self.rows if len(row) == 2)]
-        return "\n".join([self.title, *lines, *untold, *self.notes])
+        return "\n".join([self.title, lines, *untold, *self.notes])
+
+    __repr__ = __str__  # a table says more than the call that would make it
 
     @property
     def notes(self) -> list[str]:

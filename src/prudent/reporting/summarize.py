@@ -86,21 +86,9 @@ def _headline(evaluation: Evaluation, verdict: Verdict) -> dict[str, Any]:
 
 
 def _health(health: Health, trained: bool) -> dict[str, Any]:
-    facts = (
-        ("lists", f"{health.lists:,}"),
-        ("contexts", f"{health.contexts:,}"),
-        ("items", f"{health.items:,}"),
-        ("context-item pairs", f"{health.pairs:,}"),
-        ("positions", f"{health.positions:,}"),
-        ("clicks", f"{health.clicks:,}"),
-        ("lists without a click", f"{health.without_click:.1%}"),
-        ("lists with several clicks", f"{health.several_clicks:.1%}"),
-        (f"pairs shown fewer than {FEW} times", f"{health.rare_pairs:.1%}"),
-        ("impressions of items that change position", f"{health.moving_impressions:.1%}"),
-    )
     return {
         "of": "the log that the lists were made from" if trained else "the held-out log",
-        "facts": facts,
+        "facts": health.facts(),
         "verdicts": health.verdicts(),
         "rejected": [(visible(why), n) for why, n in sorted(health.rejected.items(), key=lambda entry: -entry[1])],
         "left_out": [(visible(what), n) for what, n in health.left_out.items()],
@@ -276,7 +264,8 @@ def _promise(policy: Policy) -> dict[str, Any]:
 
 def _settings(said: Mapping[str, Any], above: str = "") -> list[tuple[str, str]]:
     """The manifest of a policy, or what an evaluation says of itself, line by line."""
-    return [(visible(name), visible(value)) for name, value in _flat(said, above)]
+    told = {name: value for name, value in said.items() if name != "comparison"}  # which has a section of its own
+    return [(visible(name), visible(value)) for name, value in _flat(told, above)]
 
 
 def _flat(said: Mapping[str, Any], above: str = "") -> Iterable[tuple[str, str]]:

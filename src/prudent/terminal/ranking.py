@@ -22,21 +22,8 @@ def show_left_out(left_out: Mapping[str, int]) -> None:
 
 def show_health(health: "Health") -> None:
     """What `prudent check` says."""
-    from prudent.health import FEW
-
     table = table_of("in the log", "")
-    for name, value in (
-        ("lists", f"{health.lists:,}"),
-        ("contexts", f"{health.contexts:,}"),
-        ("items", f"{health.items:,}"),
-        ("context-item pairs", f"{health.pairs:,}"),
-        ("positions", f"{health.positions:,}"),
-        ("clicks", f"{health.clicks:,}"),
-        ("lists without a click", f"{health.without_click:.1%}"),
-        ("lists with several clicks", f"{health.several_clicks:.1%}"),
-        (f"pairs shown fewer than {FEW} times", f"{health.rare_pairs:.1%}"),
-        ("impressions of items that change position", f"{health.moving_impressions:.1%}"),
-    ):
+    for name, value in health.facts():
         table.add_row(name, value)
     out.print(table)
     out.print()

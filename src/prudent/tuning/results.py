@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from prudent.display import html_table, text_table
+from prudent.tables import Tabular
 
 if TYPE_CHECKING:
     from altair import VConcatChart as Chart
@@ -53,7 +53,7 @@ class Confirmation:
 
 
 @dataclass(frozen=True, repr=False)
-class Tuning:
+class Tuning(Tabular):
     """Settings, the one with the lowest error first, and what to make of them."""
 
     settings: tuple[Setting, ...]
@@ -135,16 +135,6 @@ class Tuning:
         """A table for people: its head, then a row for each setting."""
         head = ("bound", "error", "of the default's", "difference")
         return [head, *map(_row, self.settings)]
-
-    def __str__(self) -> str:
-        head, *rows = self.rows()
-        return f"{text_table(head, rows)}\n{self.verdict}"
-
-    __repr__ = __str__  # a table says more than the call that would make it
-
-    def _repr_html_(self) -> str:
-        head, *rows = self.rows()
-        return html_table(self.verdict, head, rows)
 
 
 def _row(setting: Setting) -> tuple[str, ...]:
