@@ -12,7 +12,7 @@ import pytest
 import prudent
 from prudent import algorithm, numbered
 from prudent.bounds import bayes
-from prudent.cells import Cells
+from prudent.cells import Cells, heaviest
 from prudent.click_models.base import fixed_point
 from prudent.simulate import make_world, write_log
 
@@ -169,16 +169,34 @@ def test_memory_is_given_back_to_the_database(log: Path) -> None:
 
 def test_a_sample_is_of_whole_contexts_and_of_few_pairs(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     names = prudent.count(prudent.Log(log)).numbered
-    monkeypatch.setattr(algorithm, "MOST", 300)
+    monkeypatch.setattr("prudent.cells.MOST", 300)
     heavy, fair = algorithm._samples(names)
     assert 250 < heavy.cells.pairs <= 300
     assert 250 < fair.cells.pairs <= 300
     lists = np.sort(names.lists_of)[::-1]
     np.testing.assert_array_equal(np.sort(heavy.cells.lists_per_context())[:3:-1], lists[: heavy.cells.contexts - 4])
     assert fair.cells.lists_per_context().mean() < heavy.cells.lists_per_context().mean() / 2
-    monkeypatch.setattr(algorithm, "MOST_CELLS", 400)
+    monkeypatch.setattr("prudent.cells.MOST_CELLS", 400)
     heavy, _ = algorithm._samples(names)
     assert heavy.cells.contexts == 5, "five contexts, however large"
+
+
+def test_cells_are_cut_to_the_same_sample(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is learned from cells in memory is learned from the contexts that ranking would take."""
+    names = prudent.count(prudent.Log(log)).numbered
+    whole = names.whole().cells
+    assert whole.heaviest() is whole
+    monkeypatch.setattr("prudent.cells.MOST", 300)
+    order = np.arange(names.contexts)
+    marked = heaviest(order, names.pairs_of, names.cells_of, names.lists_of, names.longest_of)
+    some, expected = whole.heaviest(), whole.only(marked)
+    assert 200 < some.pairs <= 300
+    for name in Cells.__dataclass_fields__:
+        np.testing.assert_array_equal(getattr(some, name), getattr(expected, name))
+    model = prudent.click_models.parse("dcm")
+    np.testing.assert_array_equal(
+        model.learn(whole, whole.positions).parameter, model.learn(expected, whole.positions).parameter
+    )
 
 
 def test_a_sample_has_all_positions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -191,7 +209,7 @@ def test_a_sample_has_all_positions(tmp_path: Path, monkeypatch: pytest.MonkeyPa
             rows.append((name, items.tolist(), (rng.random(length) < 0.3).astype(int).tolist()))
     log = pa.table(dict(zip(("context", "items", "clicks"), map(list, zip(*rows, strict=True)), strict=True)))
     counts = prudent.count(prudent.Log(log))
-    monkeypatch.setattr(algorithm, "MOST", 100)
+    monkeypatch.setattr("prudent.cells.MOST", 100)
     fitted = prudent.rank(counts, "pbm").provenance["fitted"]["examination"]  # identified, or this would raise
     assert len(fitted) == 6
     continuation = prudent.rank(counts, "dcm").provenance["fitted"]["continuation"]
@@ -203,7 +221,7 @@ def test_what_is_learned_from_some_holds_for_all(tmp_path: Path, monkeypatch: py
     world = make_world("pbm", contexts=500, items=(20, 30), length=5, zipf=0.3, exploration=3, seed=7)
     counts = prudent.count(prudent.Log(write_log(world, 60_000, tmp_path / "log.parquet", seed=7)))
     of_all = prudent.rank(counts, "pbm")
-    monkeypatch.setattr(algorithm, "MOST", 2_500)
+    monkeypatch.setattr("prudent.cells.MOST", 2_500)
     of_some = prudent.rank(counts, "pbm")
     one, other = (np.array(policy.provenance["fitted"]["examination"]) for policy in (of_all, of_some))
     assert 0 < np.max(np.abs(one - other)) < 0.02

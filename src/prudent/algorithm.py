@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prudent import __version__
-from prudent.arrays import BoolArray, IntArray
+from prudent.arrays import BoolArray
 from prudent.bounds import Bound, Scores, bounds
-from prudent.cells import Cells
+from prudent.cells import Cells, enough, heaviest
 from prudent.click_models import ClickModel, Evidence, click_models
 from prudent.click_models.base import Fitted
 from prudent.counts import Counts
@@ -160,43 +160,21 @@ def provenance(
 
 # --- learning ---------------------------------------------------------------------------------------------------------
 
-MOST = 200_000
-"""Pairs to learn from: a handful of numbers need no billion rows."""
-MOST_CELLS = 2_000_000
-"""The same in cells, of which a pair that was shown often has many."""
-
-
-def enough(pairs: IntArray, cells: IntArray, share: float = 1.0) -> int:
-    """How many contexts, of so many pairs and cells each and in this order, are enough to learn from."""
-    limits = ((pairs, share * MOST), (cells, share * MOST_CELLS))
-    few = [np.searchsorted(np.cumsum(of), most, side="right") for of, most in limits]
-    return max(int(min(few)), min(5, len(pairs)))  # a few giant contexts must not stand for all
-
 
 def _samples(names: Numbered) -> tuple[Part, Part]:
-    """The contexts with most lists, and contexts in a random order, as many as are enough.
+    """The contexts with most lists, for position parameters, and contexts in a random order, as many as are enough.
 
-    Position parameters are the same in all contexts, and are learned where there is most to learn from, half of it from
-    contexts that have a list of full length, or the last positions might be missing. A prior is about the differences
-    between contexts and their items, and is learned from contexts that can stand for all.
+    A prior is about the differences between contexts and their items, and is learned from contexts that can stand for
+    all.
     """
     if enough(names.pairs_of, names.cells_of) == names.contexts:
         whole = names.whole()
         return whole, whole
-    anyhow = names.in_random_order()
-    heaviest = anyhow[np.argsort(-names.lists_of[anyhow], kind="stable")]
-    longest = heaviest[names.longest_of[heaviest] == names.positions]
-
-    def first(order: IntArray, share: float = 1.0) -> IntArray:
-        return order[: enough(names.pairs_of[order], names.cells_of[order], share)]
-
-    def sample(order: IntArray) -> Part:
-        marked = np.zeros(names.contexts, bool)
-        marked[first(order)] = True
-        return names.some(marked)
-
-    some = first(longest, 0.5)
-    return sample(np.concatenate([some, heaviest[~np.isin(heaviest, some)]])), sample(anyhow)
+    order = names.in_random_order()
+    heavy = heaviest(order, names.pairs_of, names.cells_of, names.lists_of, names.longest_of)
+    fair = np.zeros(names.contexts, bool)
+    fair[order[: enough(names.pairs_of[order], names.cells_of[order])]] = True
+    return names.some(heavy), names.some(fair)
 
 
 def learn(asked: Asked, extent: Extent, samples: Callable[[], tuple[Part, Part]]) -> "Plan":

@@ -1,4 +1,4 @@
-"""Cells: the counts as arrays, from which click models fold their evidence."""
+"""Cells: the counts as arrays, from which click models fold their evidence; and how many are enough to learn from."""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -54,6 +54,16 @@ class Cells:
             n=self.n[cell],
         )
 
+    def heaviest(self) -> "Cells":
+        """The cells of enough contexts to learn position parameters from."""
+        if self.pairs <= MOST and len(self.n) <= MOST_CELLS:
+            return self
+        context = self.context[self.pair]
+        longest = np.zeros(self.contexts, np.int64)
+        np.maximum.at(longest, context, self.position)
+        pairs, cells = (np.bincount(of, minlength=self.contexts) for of in (self.context, context))
+        return self.only(heaviest(np.arange(self.contexts), pairs, cells, self.lists_per_context(), longest))
+
     def per_pair(self, where: BoolArray | slice = slice(None)) -> FloatArray:
         """Impressions of each pair in the cells that `where` keeps."""
         return np.bincount(self.pair[where], self.n[where], minlength=self.pairs).astype(np.float64, copy=False)
@@ -63,6 +73,39 @@ class Cells:
         top = self.position == 1
         lists = np.bincount(self.context[self.pair[top]], self.n[top], minlength=self.contexts)
         return lists.astype(np.float64, copy=False)
+
+
+# --- how many are enough ----------------------------------------------------------------------------------------------
+
+MOST = 200_000
+"""Pairs to learn from: a handful of numbers need no billion rows."""
+MOST_CELLS = 2_000_000
+"""The same in cells, of which a pair that was shown often has many."""
+
+
+def enough(pairs: IntArray, cells: IntArray, share: float = 1.0) -> int:
+    """How many contexts, of so many pairs and cells each and in this order, are enough to learn from."""
+    limits = ((pairs, share * MOST), (cells, share * MOST_CELLS))
+    few = [np.searchsorted(np.cumsum(of), most, side="right") for of, most in limits]
+    return max(int(min(few)), min(5, len(pairs)))  # a few giant contexts must not stand for all
+
+
+def heaviest(order: IntArray, pairs: IntArray, cells: IntArray, lists: FloatArray, longest: IntArray) -> BoolArray:
+    """Which contexts to learn position parameters from; where they have equally many lists, the first in `order`.
+
+    They are the same in all contexts, and are learned where there is most to learn from, half of it from contexts that
+    have a list of full length, or the last positions might be missing.
+    """
+    order = order[np.argsort(-lists[order], kind="stable")]
+    full = order[longest[order] == longest.max(initial=0)]
+    full = full[: enough(pairs[full], cells[full], 0.5)]
+    order = np.concatenate([full, order[~np.isin(order, full)]])
+    chosen = np.zeros(len(pairs), bool)
+    chosen[order[: enough(pairs[order], cells[order])]] = True
+    return chosen
+
+
+# --- who has cells ----------------------------------------------------------------------------------------------------
 
 
 class Counted(Protocol):

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from prudent.algorithm import Asked, Extent, Plan, ask, enough, learn, provenance, terms
+from prudent.algorithm import Asked, Extent, Plan, ask, learn, provenance, terms
 from prudent.bounds import Bound
-from prudent.cells import Cells
+from prudent.cells import Cells, enough
 from prudent.click_models import ClickModel
 from prudent.counts import COLUMNS, MAX_BAD, QUERY, Counts, check_max_bad, check_tally, count_manifest
 from prudent.days import UNIT, Days, check_not_merged, choose, day_folder
@@ -315,10 +315,10 @@ def _measure(contexts: "DataFrame", found: "_Found", lists: int, min_lists: int)
 
 
 def _samples(rows: "DataFrame", contexts: "DataFrame", extent: Extent, unit: int) -> tuple[Part, Part]:
-    """See `prudent.algorithm`: the contexts with most lists, and contexts in a random order, as many as are enough."""
+    """See `prudent.cells`: the contexts with most lists, and contexts in a random order, as many as are enough."""
     from pyspark.sql.functions import broadcast, col, lit, struct
 
-    from prudent import algorithm
+    from prudent import cells
 
     keyed = contexts.selectExpr(
         "context", "pairs", "cells", "longest", "-lists as heavy", "md5(cast(context as string)) as random"
@@ -327,9 +327,9 @@ def _samples(rows: "DataFrame", contexts: "DataFrame", extent: Extent, unit: int
     def upto(some: "DataFrame", order: Sequence[str], share: float) -> Any:
         """Whether a context is one of the first in this order that are enough."""
         # Each context has a pair at least, so that so many are enough.
-        table = some.orderBy(*order).limit(algorithm.MOST).toArrow()
-        pairs, cells = (table[name].to_numpy().astype(np.int64) for name in ("pairs", "cells"))
-        last = enough(pairs, cells, share) - 1
+        table = some.orderBy(*order).limit(cells.MOST).toArrow()
+        sizes = (table[name].to_numpy().astype(np.int64) for name in ("pairs", "cells"))
+        last = enough(*sizes, share) - 1
         ends = struct(*(lit(table[name][last].as_py()).cast(keyed.schema[name].dataType) for name in order))
         return struct(*order) <= ends
 
@@ -337,7 +337,7 @@ def _samples(rows: "DataFrame", contexts: "DataFrame", extent: Extent, unit: int
         some = broadcast(keyed.where(chosen).select("context"))
         return _part(rows.join(some, "context", "left_semi").orderBy(*COLUMNS[:-1]).toArrow(), unit)[0]
 
-    if extent.pairs <= algorithm.MOST and contexts.selectExpr("sum(cells)").collect()[0][0] <= algorithm.MOST_CELLS:
+    if extent.pairs <= cells.MOST and contexts.selectExpr("sum(cells)").collect()[0][0] <= cells.MOST_CELLS:
         whole = part(lit(True))
         return whole, whole
     heaviest, anyhow = ("heavy", "random", "context"), ("random", "context")

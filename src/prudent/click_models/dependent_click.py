@@ -57,7 +57,8 @@ class DependentClick(ClickModel):
         if self.continuation:
             return Fitted(self, np.array(self.continuation[:positions]))
         if self.tail == "em":
-            continuation = _Tails(cells, positions).fit_continuation()
+            # Where a context has few lists, the means that stand for whole lists are of few: λ comes out too high.
+            continuation = _Tails(cells.heaviest(), positions).fit_continuation()
         else:
             continuation = _last_click_rates(cells, positions)
         return Fitted(self, continuation, learned="continuation", by_weight=False)
@@ -113,12 +114,14 @@ class _Tails:
         )
         # Tails are numbered by (context, last click), their slots by position within.
         size = positions + 1
-        keys, self.tail = np.unique(cells.context[self.pair] * size + self.last, return_inverse=True)
-        self.slot_key, self.slot = np.unique(self.tail * size + self.position, return_inverse=True)
-        self.tail_of_slot = self.slot_key // size
+        keys, tail = np.unique(cells.context[self.pair] * size + self.last, return_inverse=True)
+        slots, self.slot = np.unique(tail * size + self.position, return_inverse=True)
+        self.tail_of_slot = slots // size
+        self.last_of_slot = keys[self.tail_of_slot] % size
         # A list with a tail has exactly one impression right below its last click.
         self.first_below = self.position == self.last + 1
-        self.lists = np.bincount(self.tail[self.first_below], self.n[self.first_below], minlength=len(keys))
+        self.lists = np.bincount(tail[self.first_below], self.n[self.first_below], minlength=len(keys))
+        self.clicks_of_context = np.bincount(cells.context, self.clicks, minlength=cells.contexts)
 
     def attraction(self, examined: FloatArray) -> FloatArray:
         """θ = n₊/n of every pair, with two more examinations that were clicked as often as others of the context.
@@ -126,23 +129,22 @@ class _Tails:
         Half of them clicked, as one pseudo-count of either kind would have it, is far more than an item usually gets:
         on logs of many rare pairs the tails then seem unread, and λ came out lower by .14.
         """
-        context, contexts = self.cells.context, self.cells.contexts
-        clicks, trials = (np.bincount(context, of, minlength=contexts) for of in (self.clicks, examined))
-        rate = (clicks + 1) / (trials + 2)
+        context = self.cells.context
+        trials = np.bincount(context, examined, minlength=self.cells.contexts)
+        rate = (self.clicks_of_context + 1) / (trials + 2)
         return np.asarray((self.clicks + 2 * rate[context]) / (examined + 2))
 
     def read_on(self, theta: FloatArray, continuation: FloatArray) -> FloatArray:
         """The weight w of every impression in a tail."""
         own = theta[self.pair]
         # Shorter lists have no item at a lower slot: an absent item is one that nobody clicks.
-        clicked = np.bincount(self.slot, self.n * own, minlength=len(self.slot_key))
-        factor = 1 - clicked / self.lists[self.tail_of_slot]
-        factor = np.maximum(factor, _TINY)  # an extrapolated θ may reach 1, and the log of 0 would end it all
-        product = np.bincount(self.tail_of_slot, np.log(factor), minlength=len(self.lists))
-        goes_on = continuation[self.last - 1]
-        unread = goes_on * np.exp(product[self.tail] - np.log(factor[self.slot])) * (1 - own)
-        stopped = 1 - goes_on
-        return np.asarray(np.divide(unread, stopped + unread, out=np.ones(len(self.n)), where=stopped > 0))
+        clicked = np.bincount(self.slot, self.n * own, minlength=len(self.tail_of_slot))
+        # An extrapolated θ may reach 1, and the log of 0 would end it all.
+        factor = np.log(np.maximum(1 - clicked / self.lists[self.tail_of_slot], _TINY))
+        product = np.bincount(self.tail_of_slot, factor, minlength=len(self.lists))
+        others = continuation[self.last_of_slot - 1] * np.exp(product[self.tail_of_slot] - factor)
+        unread = np.maximum(others[self.slot] * (1 - own), _TINY)
+        return np.asarray(unread / ((1 - continuation)[self.last - 1] + unread))
 
     def examined(self, weight: FloatArray) -> FloatArray:
         """Examinations of every pair, the tails with their weights."""
@@ -154,14 +156,15 @@ class _Tails:
         λ has one pseudo-observation of either kind.
         """
         size, pairs = self.positions + 1, self.cells.pairs
-        below = self.first_below
-        lists_below = np.bincount(self.last[below], self.n[below], minlength=size)[1:]
+        below = np.flatnonzero(self.first_below)
+        last, n = self.last[below], self.n[below]
+        lists_below = np.bincount(last, n, minlength=size)[1:]
         went_on = self.cells.click & self.cells.more
         onward = np.bincount(self.cells.position[went_on], self.cells.n[went_on], minlength=size)[1:]
 
         def step(state: FloatArray) -> FloatArray:
             weight = self.read_on(state[:pairs], state[pairs:])
-            still = onward + np.bincount(self.last, self.n * weight * below, minlength=size)[1:]
+            still = onward + np.bincount(last, n * weight[below], minlength=size)[1:]
             theta = self.attraction(self.examined(weight))
             return np.concatenate([theta, _borrow_last((still + 1) / (onward + lists_below + 2))])
 
@@ -173,7 +176,7 @@ class _Tails:
         return state[pairs:]
 
 
-_ROUNDS = (20, 40, 80, 160, 320, 640, 1280)
+_ROUNDS = (5, 10, 20, 40, 80, 160, 320, 640, 1280)
 
 
 def _examined(cells: Cells, continuation: FloatArray) -> FloatArray:
