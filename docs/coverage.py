@@ -67,6 +67,9 @@ STUDIES = {
         ("ips", "prefix-ips", "dm(model=cm)", "dr(model=cm)"),
         reward="any-click",
     ),
+    "few-contexts": Study(
+        "three contexts, position-based clicks, frequencies", "pbm", ("prefix-ips", "ip-ips", "dm", "dr"), contexts=3
+    ),
     "cascade-wrong": Study(
         "cascade, where a click hides what is below", "cm", ("ip-ips", "pi", "dm(model=pbm)"), holds=False, runs=300
     ),

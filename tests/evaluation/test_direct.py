@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prudent.click_models import click_models
+from prudent.click_models.position_based import LINK
 from prudent.evaluation.direct import (
     Trials,
     believe,
@@ -147,3 +148,14 @@ def test_a_model_that_is_not_identified_cannot_tell() -> None:
     with pytest.raises(CannotTellError, match="not identified"):
         direct(held, "pbm", "clicks").expected  # noqa: B018
     assert direct(held, "auto", "clicks").note == "The click model is dcm: pbm is not identified on these lists."
+
+
+def test_a_model_that_is_only_just_identified_cannot_tell() -> None:
+    """Without any of these lists it would not be, and nobody knows how sure it is."""
+    lists = [Logged("q", order, (1, 0), (1.0, 1.0)) for order in (("a", "b"), ("b", "a")) for _ in range(LINK)]
+    held = arrays(lists, {"q": ("b", "a")})
+    fit = direct(held, "auto", "clicks")
+    everything = np.ones(held.target.shape)
+    assert fit.value(everything).shape == (1,)
+    with pytest.raises(CannotTellError, match="only just identified"):
+        fit.shared(everything, fit.supported)

@@ -129,7 +129,10 @@ class Direct:
         """Position parameters, from some contexts."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", PrudentWarning)  # that `auto` took dcm, which `note` says
-            return _learn(self.model, self._learning.shown().cells, self.held.length)
+            try:
+                return self.model.learn(self._learning.shown().cells, self.held.length)
+            except NotIdentifiedError as error:
+                raise CannotTellError(str(error)) from error
 
     @property
     def note(self) -> str:
@@ -255,22 +258,22 @@ class Direct:
         return found
 
     def _learn_again(self, cells: Cells) -> Fitted:
+        model = self.fitted.model
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", PrudentWarning)
-            return _learn(self.fitted.model, cells, self.held.length)
+            try:
+                return model.learn(cells, self.held.length)
+            except NotIdentifiedError as error:
+                raise CannotTellError(
+                    f"{model} is only just identified: without a twentieth of these lists it would not be. Hold out "
+                    "more of them, or ask another model, as in dm(model=dcm)."
+                ) from error
 
 
 def _mask(numbers: IntArray, size: int) -> BoolArray:
     mask = np.zeros(size, bool)
     mask[numbers] = True
     return mask
-
-
-def _learn(model: ClickModel, cells: Cells, positions: int) -> Fitted:
-    try:
-        return model.learn(cells, positions)
-    except NotIdentifiedError as error:
-        raise CannotTellError(str(error)) from error
 
 
 def try_items(held: HeldOut, fitted: Fitted) -> Trials:
