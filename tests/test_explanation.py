@@ -86,6 +86,12 @@ def test_enters_in_the_place_of_what_left() -> None:
     assert told["poor"] == "left the list: 100 clicks in 1,000 views, clearly below the item in the list"
 
 
+def test_bounds_below_zero_have_a_minus_as_in_the_columns() -> None:
+    far = one("far", impressions=20, clicks=2, lower=-0.15, mean=0.1, upper=0.49)
+    told = why([GOOD, far])["far"]
+    assert told == "not listed: 2 clicks in 20 views; lower bound −0.150, and 0.480 of the item in the list"
+
+
 def test_not_listed_by_a_hair() -> None:
     """As many digits as it takes to see a difference."""
     near = one("near", impressions=1000, clicks=500, lower=0.4799, mean=0.5, upper=0.52)
@@ -374,7 +380,7 @@ def test_the_counts_of_another_log_tell_what_was_shown_and_no_more(policy: prude
     assert explanation.usual == ["a", "b"]
     assert all(one.clicks is None for one in explanation.candidates)
     assert {one.item: one.impressions for one in explanation.candidates}["d"] == 1
-    assert "not the counts that the policy came from" in explanation.notes[0]
+    assert "Other lists than those that the policy came from" in explanation.notes[0]
 
 
 def test_a_method_without_bounds_has_no_intervals(counts: prudent.Counts) -> None:
@@ -465,6 +471,7 @@ def test_no_name_gets_into_the_markup_or_to_the_terminal() -> None:
     assert "<script" not in html
     assert "&lt;/td&gt;&lt;script&gt;" in html
     assert html.count("<svg") == 2
+    assert html.count("<bdi>") == 3  # two items, and the context above them
     assert "\x1b" not in str(explanation)
     spec = explanation.chart().to_dict()  # names are data in it, and data only
     assert HOSTILE in {row["item"] for row in next(iter(spec["datasets"].values()))}

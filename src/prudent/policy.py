@@ -41,6 +41,7 @@ class Policy:
     # lists, scores, contexts -> a query for each, or what makes its table and returns it
     _tables: Mapping[str, str | Callable[[], str]] = field(repr=False)
     counts: Counts | None = field(default=None, repr=False)  # that it was ranked from
+    files: tuple[Path, ...] = field(default=(), repr=False)  # that it was read from
 
     @classmethod
     def read(cls, path: str | PathLike[str], scores: str | PathLike[str] | None = None) -> "Policy":
@@ -64,7 +65,9 @@ class Policy:
         tables = {"lists": "from lists"}
         if scores is not None:
             tables["scores"] = _read_scores(connection, scores)
-        return cls(connection, read_provenance(file), tables)
+            files = [*files, *find_files([scores])]
+        # Absolute: whoever asks may do so from another folder.
+        return cls(connection, read_provenance(file), tables, files=tuple(one.resolve() for one in files))
 
     def write(self, path: str | PathLike[str], scores: str | PathLike[str] | None = None) -> None:
         """Write the lists to a Parquet file, its manifest beside it, and, if asked, every candidate's scores."""

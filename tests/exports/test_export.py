@@ -81,6 +81,44 @@ def test_no_targets(to: str, said: str, tmp_path: Path) -> None:
     assert not (tmp_path / "exported").exists()
 
 
+@pytest.mark.parametrize(
+    ("program", "target"),
+    [
+        ("postgres", "sql"),
+        ("postgresql(table=x)", "sql"),
+        ("psql", "sql"),
+        ("es", "elasticsearch-rules"),
+        ("elastic", "elasticsearch-rules"),
+        ("elasticsearch(rules=5)", "elasticsearch-rules"),
+        ("trec", "trec-run"),
+        ("json", "jsonl"),
+        ("ndjson", "jsonl"),
+        ("valkey", "redis"),
+    ],
+)
+def test_the_name_of_a_program_leads_to_its_target(program: str, target: str) -> None:
+    with pytest.raises(UsageError, match=f"Did you mean '{target}'\\? Known: csv, "):
+        parse(program)
+    assert target in targets
+
+
+def test_no_policy_is_overwritten_by_its_own_export(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether it comes as a file or was read before, from wherever it is called."""
+    policy, before = policy_of(tmp_path, PLAIN), (tmp_path / "policy.parquet").read_bytes()
+    monkeypatch.chdir(tmp_path)
+    given: list[prudent.Policy | str] = [policy, prudent.Policy.read("policy.parquet"), "policy.parquet"]
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "link.parquet").symlink_to("policy.parquet")
+    for one in given:
+        for path in ("policy.parquet", "elsewhere/../policy.parquet", tmp_path / "policy.parquet", "link.parquet"):
+            with pytest.raises(UsageError, match="would be overwritten by its own result"):
+                prudent.export(one, "csv", path)
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    with pytest.raises(UsageError, match="would be overwritten"):
+        prudent.export(given[1], "csv", "../policy.parquet")
+    assert (tmp_path / "policy.parquet").read_bytes() == before
+
+
 def test_no_policy(tmp_path: Path) -> None:
     write(tmp_path / "policy.parquet", {"a": ["b"]})
     with duckdb.connect() as connection:
@@ -146,6 +184,7 @@ def test_command_says_how_many_rulesets(tmp_path: Path) -> None:
     ("args", "code", "said"),
     [
         (["policy.parquet", "--to", "reddis", "-o", "out"], 2, "Did you mean 'redis'"),
+        (["policy.parquet", "--to", "postgres", "-o", "out"], 2, "Did you mean 'sql'"),
         (["policy.parquet", "--to", "csv", "-o", "policy.parquet"], 2, "is named twice"),
         (["polcy.parquet", "--to", "csv", "-o", "out"], 3, "Did you mean 'policy.parquet'"),
         (["policy.parquet", "--to", "csv", "-o", "nowhere/out"], 4, "there is no folder"),

@@ -125,6 +125,12 @@ def test_ids_are_text_as_in_the_index(tmp_path: Path) -> None:
     assert lists_of(log) == [("12", ("7", "8"), (1, 1))]
 
 
+@pytest.mark.parametrize("big", [2**63, 2**64, -(2**63) - 1, 10**30])
+def test_integers_of_any_size_are_ids(big: int, tmp_path: Path) -> None:
+    log = read(tmp_path, query(big, [big, "b"], asked=big), click(str(big), big))
+    assert lists_of(log) == [(str(big), (str(big), "b"), (1, 0))]
+
+
 def test_a_single_hit_need_not_be_a_list(tmp_path: Path) -> None:
     assert lists_of(read(tmp_path, query("q", "a"), click("q", "a"))) == [("shoes", ("a",), (1,))]
 
@@ -187,7 +193,8 @@ LEFT_OUT: dict[str, list[Any]] = {
     ],
     "queries without an id": [query(None, ["a"]), query(1.5, ["a"]), query({"id": 1}, ["a"])],
     "repeated records of a query": [query("q", ["a", "b"]), query("q", None, "other"), query("q", [], None)],
-    "queries whose records disagree": [query("r", ["a"]), query("r", ["b"])],
+    "queries with several pages of hits under one id": [query("r", ["a", "b"]), query("r", ["c"]), query("r", None)],
+    "queries whose records disagree": [query("r", ["a", "b"]), query("r", ["b", "a"])],
     "queries without a list": [query("r", None)],
     "queries whose impressions contradict each other": [query("r", None), shown("r", "a", 1), shown("r", "b", 1)],
     "queries with a gap in their impressions": [query("r", None), shown("r", "a", 1), shown("r", "b", 3)],
@@ -196,8 +203,8 @@ LEFT_OUT: dict[str, list[Any]] = {
     "clicks without an item": [click("q", None), click("q", ["a"]), {"action_name": "click", "query_id": "q"}],
     "clicks outside their list": [click("q", "z"), click("q", "A")],
 }
-COUNTS = {"queries whose records disagree": 1, "queries without a list": 1} | dict.fromkeys(
-    ["queries whose impressions contradict each other", "queries with a gap in their impressions"], 1
+COUNTS = dict.fromkeys(
+    [why for why in LEFT_OUT if why.startswith("queries w") and not why.endswith("without an id")], 1
 )
 
 
@@ -214,6 +221,21 @@ def test_an_item_at_two_ordinals_is_a_contradiction(tmp_path: Path) -> None:
     impressions = [shown("r", "a", 1), shown("r", "a", 2)]
     log = read(tmp_path, query("q", ["a"]), click("q", "a"), query("r", None), *impressions)
     assert log.left_out == {"queries whose impressions contradict each other": 1}
+
+
+def test_scrolling_is_paging_too_and_its_clicks_are_counted(tmp_path: Path) -> None:
+    scrolled = [query("r", ["a", "b"]), query("r", ["a", "b", "c"]), query("r", ["a", "b", "c", "d"])]
+    log = read(tmp_path, query("q", ["a"]), click("q", "a"), *scrolled, click("r", "d"))
+    assert log.left_out == {
+        "queries with several pages of hits under one id": 1,
+        "clicks of queries that are left out": 1,
+    }
+
+
+@pytest.mark.parametrize("asked", ["other", None])
+def test_what_is_asked_otherwise_is_no_page(asked: str | None, tmp_path: Path) -> None:
+    log = read(tmp_path, query("q", ["a"]), click("q", "a"), query("r", ["a"]), query("r", ["b"], asked))
+    assert log.left_out == {"queries whose records disagree": 1}
 
 
 def test_queries_whose_contexts_differ_disagree(tmp_path: Path) -> None:
@@ -266,7 +288,8 @@ def by_hand(records: Sequence[Record]) -> tuple[list[Shown], Counter[str]]:
         listed = [record for record in told if record["query_response_hit_ids"]]
         said = {(record["user_query"], tuple(record["query_response_hit_ids"] or ())) for record in listed or told}
         if len(said) > 1:
-            left_out["queries whose records disagree"] += 1
+            pages = "with several pages of hits under one id"
+            left_out[f"queries {pages if paged(said) else 'whose records disagree'}"] += 1
             continue
         left_out["repeated records of a query"] += len(told) - 1
         ((asked, hits),) = said
@@ -307,6 +330,14 @@ def by_hand(records: Sequence[Record]) -> tuple[list[Shown], Counter[str]]:
         for query_id, (asked, items) in lists.items()
     ]
     return sorted(shown_lists), +left_out
+
+
+def paged(said: set[tuple[str, tuple[str, ...]]]) -> bool:
+    """Whether these are lists for one context, each further down than the others, or a beginning of the longest."""
+    contexts, lists = {asked for asked, _ in said}, [hits for _, hits in said]
+    longest = max(lists, key=len)
+    further = len({item for hits in lists for item in hits}) == sum(map(len, lists))
+    return len(contexts) == 1 and all(lists) and (further or all(longest[: len(hits)] == hits for hits in lists))
 
 
 @st.composite
@@ -481,3 +512,18 @@ def test_a_fault_is_one_line_on_the_command_line(tmp_path: Path) -> None:
     ran = run("check", tmp_path / "log.jsonl", "--format", "ubi")
     assert ran.code == 3
     assert "log.jsonl, line 3 is not JSON" in ran.said
+
+
+def test_what_was_read_and_split_is_no_ubi_any_more(tmp_path: Path) -> None:
+    records = write(tmp_path / "ubi.jsonl", [one for q in "abcdefgh" for one in (query(q, ["x", "y"]), click(q, "x"))])
+    assert run("split", records, "--format", "ubi", "-o", tmp_path / "parts", "--holdout", "0.5").code == 0
+    ran = run("check", tmp_path / "parts" / "train.parquet", "--format", "ubi")
+    assert ran.code == 3
+    assert "these are lists already, such as prudent split writes. Leave out --format" in ran.said
+    assert run("check", tmp_path / "parts" / "train.parquet").code == 0
+
+
+@pytest.mark.parametrize("record", [{"context": "c"}, [1], "text", 5, None])
+def test_neither_lists_nor_records(record: Any, tmp_path: Path) -> None:
+    with pytest.raises(LogError, match="neither queries nor events"):
+        read(tmp_path, {"context": "c"}, record)

@@ -19,6 +19,8 @@ from prudent.reporting import report
 from prudent.reporting.summarize import visible
 from prudent.simulate import write_log
 
+from ..reference import Shown
+from ..strategies import table
 from .hostile import PAYLOADS, write_hostile_report
 
 AXE = Path(sys.prefix, "axe", "node_modules", "axe-core", "axe.min.js")
@@ -313,6 +315,48 @@ def test_nothing_sticks_out_at_any_width(
             page.locator("#found li").nth(24).click()
             inside = page.evaluate("[document.documentElement.scrollWidth, document.documentElement.clientWidth]")
             assert inside[0] <= inside[1]
+
+
+@pytest.mark.parametrize("width", [320, 390])
+def test_on_a_phone_no_table_scrolls_sideways(
+    browser: Browser, shop_report: tuple[Path, dict[str, Any]], hostile_report: Path, width: int
+) -> None:
+    for file in (shop_report[0], hostile_report):
+        with opened(browser, file, viewport={"width": width, "height": 844}) as page:
+            page.locator("details").first.evaluate("(details) => { details.open = true; }")
+            hidden = page.evaluate(
+                "[...document.querySelectorAll('.wide')].filter((one) => one.scrollWidth > one.clientWidth)"
+                ".map((one) => one.getAttribute('aria-label'))"
+            )
+            assert hidden == []
+            named = "(cell) => getComputedStyle(cell, '::before').content"
+            assert page.locator(".stack td.n:visible").first.evaluate(named) in ('"lift"', '"log-likelihood per list"')
+
+
+def test_an_interval_that_leaves_the_axis_ends_in_an_arrow(browser: Browser, tmp_path: Path) -> None:
+    """Hoeffding's bound goes below 0 and its mirror above 1 where an item was shown a few times."""
+    lists: list[Shown] = [*[("shoes", ("a", "b"), (1, 0))] * 2, *[("shoes", ("b", "a"), (1, 0))] * 2]
+    many: list[Shown] = [("boots", ("c", "d"), clicks) for clicks in [(1, 0), (0, 0), (0, 1)] * 2000]
+    policy = prudent.rank(prudent.count(prudent.Log(table(lists + many))), model="cm", bound="hoeffding(delta=0.2)")
+    report(policy, prudent.Log(table(lists + many)), tmp_path / "report.html")
+    with opened(browser, tmp_path / "report.html") as page:
+        said = "an arrow points to what lies outside of the axis"
+        page.get_by_role("option", name="boots").click()
+        assert "L" not in (page.locator(".interval").first.get_attribute("d") or "L")
+        assert said not in page.locator("#detail").inner_text()
+        page.get_by_role("option", name="shoes").click()
+        assert "L" in (page.locator(".interval").first.get_attribute("d") or "")
+        assert said in page.locator("#detail").inner_text()
+
+
+def test_the_numbers_of_the_axis_are_as_large_as_text_at_any_width(
+    browser: Browser, shop_report: tuple[Path, dict[str, Any]]
+) -> None:
+    for width in (390, 1120):
+        with opened(browser, shop_report[0], viewport={"width": width, "height": 800}) as page:
+            heights = page.evaluate("[...document.querySelectorAll('.axis span')].map((one) => one.offsetHeight)")
+            assert len(heights) == 3
+            assert all(12 <= height <= 20 for height in heights)
 
 
 def test_prints(browser: Browser, shop_report: tuple[Path, dict[str, Any]]) -> None:

@@ -4,6 +4,7 @@ import base64
 import hashlib
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from itertools import pairwise
 
@@ -11,13 +12,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import prudent
+from prudent.evaluation import Evaluation
 from prudent.reporting import render
 from prudent.reporting.drawing import by_position, forest, nice
 from prudent.reporting.render import embedded
 from prudent.reporting.summarize import visible
 
+from ..reference import Shown
+from ..strategies import count
 from .hostile import PAYLOADS
-from .small import NO, summary
+from .small import GOOD, NO, PROVENANCE, summary
 
 DATA = summary()
 
@@ -159,5 +164,55 @@ def test_a_forest_keeps_zero_in_sight_and_order(spans: list[tuple[float, float, 
     assert chart.left <= chart.zero <= chart.width
     for span, (low, a, _) in zip(chart.spans, spans, strict=False):
         assert span.beyond == (low + a > 2)  # what is in the frame is drawn where it is
+        assert span.leaves_right >= span.beyond
         assert chart.left <= span.low <= span.mid <= span.high <= chart.width
     assert not chart.spans[-1].known
+
+
+def test_an_interval_that_is_much_wider_than_the_others_leaves_the_frame_with_an_arrow() -> None:
+    chart = forest([("pi", -0.9, 0.05, 1.9), ("dm", 0.08, 0.1, 0.12), ("dr", 0.06, 0.09, 0.12)])
+    assert chart is not None
+    pi, dm, dr = chart.spans
+    assert (pi.leaves_left, pi.leaves_right, pi.beyond) == (True, True, False)
+    assert not any(span.leaves_left or span.leaves_right for span in (dm, dr))
+    assert dm.high - dm.low > 40  # pixels: the others can be told apart
+    assert chart.leaving
+
+
+def test_an_estimate_below_the_frame_has_its_arrow_on_the_left() -> None:
+    chart = forest([("pi", -1.8, -1.4, -0.2), ("dm", -0.5, 0.2, 0.9)])
+    assert chart is not None
+    assert (chart.spans[0].beyond, chart.spans[0].leaves_left, chart.spans[0].leaves_right) == (True, True, False)
+
+
+def test_whole_intervals_have_no_arrows() -> None:
+    chart = forest([("dm", -0.1, 0.1, 0.3), ("dr", -0.2, 0.1, 0.4)])
+    assert chart is not None
+    assert not chart.leaving
+
+
+def test_a_long_spelling_has_room_or_is_cut() -> None:
+    short, long = forest([("dm", 0.0, 0.1, 0.2)]), forest([("dm(model=pbm(examination=[1, 0.5, 0.3]))", 0.0, 0.1, 0.2)])
+    assert short is not None
+    assert long is not None
+    assert long.left > short.left
+    assert long.spans[0].name == "dm(model=pbm(examination=…"
+
+
+def test_intervals_of_no_width_press_nothing_out_of_the_frame() -> None:
+    chart = forest([("ips", 0.0, 0.0, 0.0), ("snips", 0.0, 0.0, 0.0), ("dm", -0.01, 0.0, 0.01)])
+    assert chart is not None
+    assert not chart.leaving
+
+
+def test_one_context_that_stays_as_it_is() -> None:
+    same = replace(GOOD, lift=-0.0001, lift_low=-0.01, lift_high=0.01)
+    lists: list[Shown] = [("shoes", ("a", "b"), (1, 0))] * 9
+    policy = prudent.rank(count(lists), model="cm")
+    page = " ".join(render(summary(policy, evaluation=Evaluation((same,), PROVENANCE))).split())
+    assert "it <strong>does not differ</strong> from what was mostly shown" in page
+    assert "they should get <strong>as many clicks</strong> as the logged lists did" in page
+    assert "The only context is here; it stands for 100% of the logged lists" in page
+    assert "of 1 context<" in page
+    assert "−0.0%" not in page
+    assert "+0.0%" not in page

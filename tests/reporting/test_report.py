@@ -83,9 +83,9 @@ def test_the_gate_asks_the_estimator_that_it_is_told(folder: Path) -> None:
     said = json.loads(run(*asked, "--json", "--estimator", "dm(model=dcm)").out)
     assert said["headline"]["estimator"] == "dm(model=dcm)"
     assert [one["estimator"] for one in said["estimates"]].count("dm(model=dcm)") == 1
-    assert said["verdict"]["why"].startswith("dm(model=dcm)")
+    assert said["verdict"]["why"].startswith("click model alone, dm(model=dcm): ")
     # Both limits at the same confidence, and not those of the gate, which are on one side.
-    assert said["headline"] in said["estimates"]
+    assert {key: value for key, value in said["headline"].items() if key != "in_words"} in said["estimates"]
 
 
 def test_it_says_in_the_terminal_what_the_gate_said(folder: Path) -> None:
@@ -131,6 +131,32 @@ def test_mistakes_are_told_in_a_line(
     done = run("report", "policy.parquet", *(["-o", "page.html"] if "-o" not in options else []), *options)
     assert done.code == code, done.said
     assert said in done.said
+
+
+def test_a_log_of_other_contexts_is_told_as_that(folder: Path) -> None:
+    with duckdb.connect() as connection:
+        elsewhere = f"select * replace ('other ' || context as context) from '{folder}/held_out.parquet'"
+        connection.execute(f"copy ({elsewhere}) to '{folder}/elsewhere.parquet'")
+    done = run("report", folder / "policy.parquet", "--log", folder / "elsewhere.parquet", "-o", folder / "page.html")
+    assert done.code == 0
+    assert "No context of the policy is in the held-out log" in done.out
+    assert "lists differ" not in done.out
+    assert "none of which is in the held-out log" in " ".join((folder / "page.html").read_text().split())
+
+
+def test_what_it_is_made_from_is_not_overwritten(folder: Path) -> None:
+    policy = prudent.Policy.read(folder / "policy.parquet", folder / "scores.parquet")
+    for file in ("policy.parquet", "scores.parquet", "held_out.parquet"):
+        before = (folder / file).read_bytes()
+        with pytest.raises(UsageError, match="would be overwritten by its own result"):
+            report(policy, prudent.Log(folder / "held_out.parquet"), folder / file)
+        assert (folder / file).read_bytes() == before
+
+
+def test_a_title_is_shown_as_it_is_written(folder: Path) -> None:
+    page = page_of(folder, "--title", "Shop\u202e <b>bold</b>")
+    assert "<title>Shop\\u202e &lt;b&gt;bold&lt;/b&gt;</title>" in page
+    assert "\u202e" not in page
 
 
 def test_what_is_no_policy_or_no_log_is_told(folder: Path) -> None:

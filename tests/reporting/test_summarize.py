@@ -16,7 +16,7 @@ from prudent.reporting import render
 from prudent.reporting.summarize import BUDGET, LONGEST, MOST_CONTEXTS, MOST_PLACES, visible
 
 from ..strategies import count, table
-from .small import LISTS, NO, UNKNOWN, ranked, summary
+from .small import LISTS, NO, PROVENANCE, UNKNOWN, ranked, summary
 
 
 def test_it_fits_json() -> None:
@@ -28,7 +28,7 @@ def test_it_fits_json() -> None:
 def test_the_headline_is_the_estimate_of_the_gate_with_both_its_limits() -> None:
     one_sided = prudent.evaluation.Verdict(True, "", prudent.evaluation.Estimate("dr", "clicks", 900), 0.0, 0.95)
     assert summary(verdict=one_sided)["headline"]["lift_low"] == 0.01
-    assert summary(verdict=NO, evaluation=Evaluation((), {"confidence": 0.95}))["headline"]["why"] == UNKNOWN.why
+    assert summary(verdict=NO, evaluation=Evaluation((), PROVENANCE))["headline"]["why"] == UNKNOWN.why
 
 
 def test_contexts_come_with_both_lists_and_every_number() -> None:
@@ -125,6 +125,11 @@ def test_a_visible_name_is_one_line_that_turns_nothing_around(name: str | int) -
         assert shown == str(name)
 
 
+@pytest.mark.parametrize("piece", ["\0", "\u0301", "\u202e"])
+def test_what_is_written_out_does_not_get_long(piece: str) -> None:
+    assert len(visible("e" + piece * 5000 + "end")) <= LONGEST
+
+
 def test_a_pile_of_marks_does_not_stand_on_other_lines() -> None:
     assert visible("e" + "\u0301" * 6) == "e" + "\u0301" * 4 + "\\u0301" * 2
     assert visible("tiếng Việt") == "tiếng Việt"
@@ -189,3 +194,30 @@ def test_contexts_of_integers() -> None:
     lists = [(7, (1, 2), (0, 1))] * 20 + [(7, (2, 1), (0, 1))] * 20
     data = summary(prudent.rank(count(lists), model="pbm"))
     assert data["contexts"]["shown"][0]["name"] == "7"
+
+
+# --- the title, and what a log does not tell --------------------------------------------------------------------------
+
+
+def test_a_title_turns_nothing_around_and_ends_no_line() -> None:
+    data = summary(title="Q3\u202e gnp.exe\x1b[31m\n\u2028next")
+    assert data["title"] == "Q3\\u202e gnp.exe\\x1b[31m\\n\\u2028next"
+    assert not set("\u202e\x1b\u2028") & set(render(data))
+
+
+def test_why_there_is_no_comparison_turns_nothing_around_and_is_told_to_its_end() -> None:
+    why = "There is no file \u202egnp.exe. " + "Say which. " * 20
+    assert summary(comparison=why)["comparison"]["why"] == why.replace("\u202e", "\\u202e")
+
+
+def test_the_headline_says_in_words_what_decides() -> None:
+    assert summary()["headline"]["in_words"] == "doubly robust"
+    assert "by the doubly robust estimate, <code>dr</code>" in render(summary())
+
+
+def test_a_log_of_other_contexts_does_not_tell_how_many_lists_differ() -> None:
+    nothing_shared = {**PROVENANCE, "contexts": {"log": 3, "policy": 2, "both": 0}}
+    page = render(summary(verdict=NO, evaluation=Evaluation((UNKNOWN,), nothing_shared)))
+    assert "none of which is in the held-out log" in " ".join(page.split())
+    assert "from what was mostly shown" not in page
+    assert "from what was mostly shown" in render(summary())

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from prudent.cli.judging import HeldOutLog, PolicyFile, Propensity, RewardName, RewardOption
+from prudent.cli.judging import HeldOutLog, MinLift, PolicyFile, Propensity, RewardName, RewardOption
 from prudent.cli.shared import (
     HalfLife,
     Json,
@@ -21,6 +21,7 @@ from prudent.cli.shared import (
     days_of,
     engine_of,
     files_of,
+    fraction,
     open_log,
     open_log_alone,
     option,
@@ -53,8 +54,8 @@ def report_command(
         str | None, typer.Option(help="What the gate asks, such as dm.", show_default="as prudent gate")
     ] = None,
     reward: RewardOption = RewardName.clicks,
-    min_lift: Annotated[float, option("--min-lift", help="Lift that the gate asks for, such as 0.01.")] = 0.0,
-    confidence: Annotated[float, typer.Option(help="Of intervals and of the gate.")] = 0.95,
+    min_lift: MinLift = 0.0,
+    confidence: Annotated[float, option("--confidence", parser=fraction, help="Of intervals and of the gate.")] = 0.95,
     propensity: Propensity = None,
     seed: Annotated[int, typer.Option(min=0, help="Of the random numbers.")] = 0,
     since: Since = None,

@@ -8,19 +8,39 @@ from typing import Any
 
 from prudent import __version__
 from prudent.algorithm import whole_number
+from prudent.click_models.base import as_number
 from prudent.counts import MAX_BAD, Counts, check_max_bad, describe_rejected
 from prudent.engines.duckdb import DuckDB
 from prudent.errors import PrudentWarning, UsageError, did_you_mean
 from prudent.evaluation.estimators import Estimator, parse
+from prudent.evaluation.estimators import estimators as known_estimators
 from prudent.evaluation.held_out import REWARDS, Reward
 from prudent.evaluation.judgement import INTERVALS, Asked, Estimate, IntervalName, judge
 from prudent.evaluation.reading import Read, read_held_out
 from prudent.log import Log
 from prudent.policy import Policy
+from prudent.splitting import files_behind
 from prudent.tables import text_table
 
 DEFAULTS = ("ips", "snips", "prefix-ips", "ip-ips", "pi", "dm", "dr", "dr(clip=10)")
 """The estimators that are asked when none is named, from the fewest assumptions to the most support."""
+
+DECIDES = "dr(clip=10)"
+"""The estimator of the gate: what was observed where enough lists agree with the policy, else a click model."""
+
+FEW = 30
+"""Effective lists below which a verdict says how few there are."""
+
+IN_WORDS = {
+    "ips": "inverse propensities",
+    "snips": "normalized inverse propensities",
+    "prefix-ips": "inverse propensities from the top down",
+    "ip-ips": "inverse propensities of items in their places",
+    "pi": "pseudo-inverse",
+    "dm": "click model alone",
+    "dr": "doubly robust",
+}
+"""What estimators are, for who does not know their short names."""
 
 HEADINGS = ("estimator", "logged", "value", "interval", "lift", "interval, %", "support", "effective lists")
 
@@ -53,11 +73,27 @@ class Evaluation:
         """What the table is about."""
         contexts = self.provenance["contexts"]
         kept = contexts["log"] - contexts["both"]
-        of_them = f", of which {kept:,} keep their lists: the policy has none for them" if kept else ""
+        if kept == contexts["log"]:
+            of_them = ", and the policy has a list for none of them"
+        elif kept == 1:
+            of_them = ", of which 1 keeps its lists: the policy has none for it"
+        else:
+            of_them = f", of which {kept:,} keep their lists: the policy has none for them" if kept else ""
+        lists, log = self.provenance["lists"], contexts["log"]
         return (
-            f"{self.provenance['reward']} per list, on {self.provenance['lists']:,} held-out lists of "
-            f"{contexts['log']:,} contexts{of_them}"
+            f"{self.provenance['reward']} per list, on {lists:,} held-out list{'' if lists == 1 else 's'} of "
+            f"{log:,} context{'' if log == 1 else 's'}{of_them}"
         )
+
+    @property
+    def verdict(self) -> str:
+        """In words, what the gate's estimator says or, without it, the one that tells about most lists."""
+        told = [estimate for estimate in self if estimate.tells]
+        if not told:
+            reasons = {estimate.estimator: estimate.why for estimate in self}
+            return f"Nothing can be told: {reasons.get(DECIDES) or next(iter(reasons.values()))}"
+        chosen = max(told, key=lambda estimate: (estimate.estimator == DECIDES, estimate.support))
+        return _verdict(chosen, self.provenance["confidence"])
 
     @property
     def rows(self) -> list[tuple[str, ...]]:
@@ -88,6 +124,43 @@ class Evaluation:
         return f"<table><caption>{title}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{notes}"
 
 
+def _verdict(estimate: Estimate, confidence: float) -> str:
+    words = in_words(estimate.estimator)
+    by = f"By {estimate.estimator}{words and f' ({words})'}, the new lists"
+    if estimate.lift is None:
+        return f"{by} earn {number(estimate.value)}. No logged list was clicked: there is nothing to compare that with."
+    low, high = estimate.lift_low, estimate.lift_high
+    more, less = ("more", "fewer") if estimate.reward == "clicks" else ("more often", "less often")
+    much = f"{100 * abs(estimate.lift):.1f} %"
+    how = more if estimate.lift > 0 else less
+    if estimate.reward == "clicks":
+        said = "earn as many clicks as" if much == "0.0 %" else f"earn {much} {how} clicks than"
+    else:
+        said = "are clicked as often as" if much == "0.0 %" else f"are clicked {much} {how} than"
+    sure = f"surely {more}" if (low or 0) > 0 else f"surely {less}" if (high or 0) < 0 else "that may be chance"
+    where = "" if estimate.support == 1 else f" (on {estimate.support:.1%} of the lists)"
+    return (
+        f"{by} {said} the logged ones, {percent(low)} to {percent(high)} with confidence {100 * confidence:g} %: {sure}"
+        f"{few_agree(estimate)}{where}."
+    )
+
+
+def few_agree(estimate: Estimate) -> str:
+    """A warning where a number rests on few lists; nothing elsewhere."""
+    if estimate.effective_lists is None or estimate.effective_lists >= FEW:
+        return ""
+    return f"; few lists agree with the policy's, as many as {estimate.effective_lists:.0f} of equal weight"
+
+
+def in_words(estimator: str) -> str:
+    """What an estimator is, by its spelling; nothing where it is not one of ours.
+
+    >>> in_words("dr(clip=10)")
+    'doubly robust'
+    """
+    return IN_WORDS.get(estimator.partition("(")[0], "")
+
+
 def _row(estimate: Estimate) -> tuple[str, ...]:
     if not estimate.tells:
         return estimate.estimator, f"cannot tell: {estimate.why}"
@@ -114,12 +187,12 @@ def number(value: float | None) -> str:
 def percent(lift: float | None) -> str:
     """A lift, for people.
 
-    >>> percent(0.0312), percent(-0.5)
-    ('+3.1 %', '−50.0 %')
+    >>> percent(0.0312), percent(-0.5), percent(12.345)
+    ('+3.1 %', '−50.0 %', '+1,234 %')
     """
     if lift is None:
         return "–"
-    return f"{100 * lift:+.1f} %".replace("-", "−")
+    return f"{100 * lift:+,.{1 if abs(lift) < 0.9995 else 0}f} %".replace("-", "−")
 
 
 def evaluate(
@@ -151,11 +224,19 @@ def evaluate(
     """
     asked = ask(reward, confidence, interval, replicates, seed)
     chosen = [estimators] if isinstance(estimators, str) or not isinstance(estimators, Sequence) else estimators
-    parsed = [parse(one) if isinstance(one, str) else one for one in chosen]
+    parsed = list({str(one): one for one in map(read_estimator, chosen)}.values())  # each once
     if not parsed:
-        raise UsageError("Name at least one estimator.")
+        raise UsageError(f"Name at least one estimator. Known: {', '.join(known_estimators)}.")
     read = open_held_out(policy, log, engine, max_bad)
     return Evaluation(judge(read.held, parsed, asked), provenance(read, log, asked))
+
+
+def read_estimator(given: str | Estimator) -> Estimator:
+    """The estimator that is meant."""
+    chosen = parse(given) if isinstance(given, str) else given
+    if not hasattr(chosen, "columns"):
+        raise UsageError(f"{given!r} is no estimator. Known: {', '.join(known_estimators)}.")
+    return chosen
 
 
 def ask(reward: str, confidence: float, interval: str, replicates: int, seed: int) -> Asked:
@@ -163,8 +244,8 @@ def ask(reward: str, confidence: float, interval: str, replicates: int, seed: in
     for name, word, known in (("reward", reward, REWARDS), ("interval", interval, INTERVALS)):
         if word not in known:
             raise UsageError(f"There is no {name} {word!r}.{did_you_mean(str(word), known)} Known: {', '.join(known)}.")
-    if not 0 < confidence < 1:
-        raise UsageError(f"confidence is {confidence}; it must be between 0 and 1, such as 0.95.")
+    if not 0 < as_number(confidence) < 1:
+        raise UsageError(f"confidence is {confidence!r}; it must be a number between 0 and 1, such as 0.95.")
     replicates, seed = whole_number("replicates", replicates, 20), whole_number("seed", seed, 0)
     return Asked(reward, confidence, interval, replicates, seed)  # type: ignore[arg-type]
 
@@ -190,11 +271,16 @@ def open_held_out(policy: Policy, log: Log, engine: DuckDB | None, max_bad: floa
 
 def not_held_out(made: Mapping[str, Any], log: Log, lists: int) -> str:
     """Why these lists are no judges of a policy, by what it says of itself; nothing where there is no reason."""
-    named = set(log.names) if log.in_files else set()  # tables in memory are all called alike
+    judges = files_behind(log.names) if log.in_files else set()  # tables in memory are all called alike
     for step, what in (("counts", "learned from"), ("mixed", "was mixed by")):
         said = made.get(step)
-        if isinstance(said, Mapping) and said.get("lists") == lists and set(said.get("inputs", ())) & named:
+        if not isinstance(said, Mapping):
+            continue
+        known = files_behind(name for name in said.get("inputs", ()) if isinstance(name, str)) & judges
+        if known and said.get("lists") == lists:  # else the file may have been written anew
             return f"These are the lists that the policy {what}."
+        if known and known < judges:
+            return f"Among these are the lists that the policy {what}, in {min(known).name}."
     return ""
 
 

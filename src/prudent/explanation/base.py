@@ -131,7 +131,7 @@ class Explanation:
             body += f"<tr>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>"
         more = len(self.candidates) - _ROWS
         notes = [*([f"... and {more:,} more candidates"] if more > 0 else []), *self.notes]
-        title = html.escape(f"{self.context}{self._made()}")
+        title = f"<bdi>{html.escape(str(self.context))}</bdi>{html.escape(self._made())}"
         columns = "".join(f"<th>{name}</th>" for name in head)
         said = "".join(f"<p>{html.escape(note)}</p>" for note in notes)
         return f"<table><caption>{title}</caption><thead><tr>{columns}</tr></thead><tbody>{body}</tbody></table>{said}"

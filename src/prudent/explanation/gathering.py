@@ -71,8 +71,8 @@ def _notes(policy: "Policy", found: "_Found", counts: Counts | None, same: bool)
         yield "What was mostly shown and clicked is not known: give the counts it came from (counts=..., --train)."
     elif not same:
         yield (
-            "These are not the counts that the policy came from. They tell what was mostly shown; for clicks, give "
-            "those it came from (counts=..., --train)."
+            "Other lists than those that the policy came from tell what was mostly shown. For clicks, give the counts "
+            "it came from (counts=..., --train)."
         )
     if isinstance(found.bound, Mle):
         yield "mle is an estimate without any caution: there are no intervals."

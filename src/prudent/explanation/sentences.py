@@ -144,4 +144,4 @@ def _numbers(order: str, mine: float, theirs: float, whose: str, others: list[Ca
     if digits is None or not math.isfinite(mine) or not math.isfinite(theirs):
         return ""
     item = "the item" if len(others) == 1 else f"the {whose} of {len(others)} items"
-    return f"; {order} {mine:.{digits}f}, and {theirs:.{digits}f} of {item} {which}"
+    return f"; {order} {mine:.{digits}f}, and {theirs:.{digits}f} of {item} {which}".replace("-", "−")

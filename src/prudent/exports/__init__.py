@@ -70,9 +70,8 @@ def export(
     if not isinstance(target, Target):
         raise UsageError(f"{to!r} is no target. Known: {', '.join(targets)}.")
     check_target(path)
-    if not isinstance(policy, Policy):
-        check_not_read(path, [policy])
     given = policy if isinstance(policy, Policy) else Policy.read(policy)
+    check_not_read(path, given.files)
     folder = TemporaryFolder()
     lists = folder.path / "lists.parquet"
     with _enough_memory(), (engine or DuckDB()).connect(spill=folder.path) as connection:

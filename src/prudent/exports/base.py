@@ -36,7 +36,33 @@ class Target(ABC):
         return ""
 
 
-targets: Registry[Target] = Registry("target")
+_PROGRAMS = {
+    "postgres": "sql",
+    "postgresql": "sql",
+    "psql": "sql",
+    "es": "elasticsearch-rules",
+    "elastic": "elasticsearch-rules",
+    "elasticsearch": "elasticsearch-rules",
+    "trec": "trec-run",
+    "json": "jsonl",
+    "ndjson": "jsonl",
+    "valkey": "redis",
+}
+"""What else people call a target, mostly by the program that reads it."""
+
+
+class Targets(Registry[Target]):
+    """The targets by name; for a name that a program has, the error says which target is meant."""
+
+    def __getitem__(self, name: str) -> type[Target]:
+        if name in _PROGRAMS:
+            raise UsageError(
+                f"No {self.kind} is called {name!r}. Did you mean {_PROGRAMS[name]!r}? Known: {', '.join(self)}."
+            )
+        return super().__getitem__(name)
+
+
+targets = Targets("target")
 
 
 def refuse(connection: duckdb.DuckDBPyConnection, column: str, bad: str, why: str) -> None:

@@ -92,11 +92,12 @@ _FIELDS = {
 }
 
 # Text, or an integer as its text; a fraction, a structure or true is no name, and a NUL byte tells of a broken file.
-# A cast alone would name items {"id":1}.
+# A cast alone would name items {"id":1}. DuckDB calls integers of more than 64 bits fractions, but keeps their digits.
 _NAME = """
     create temp macro name(field) as case json_type(field)
         when 'VARCHAR' then case when not contains(field ->> '$', chr(0)) then field ->> '$' end
         when 'UBIGINT' then field::varchar when 'BIGINT' then field::varchar
+        when 'DOUBLE' then nullif(regexp_extract(field::varchar, '^-?[0-9]+$'), '')
     end
 """
 
@@ -108,7 +109,7 @@ _ORDINAL = r"""
 
 
 def _taken_out(files: Sequence[Path], folder: Path, context: str) -> Sequence[str]:
-    """What makes the view `records`: one row per record, with `row`, its number, as good as its name."""
+    """What makes the views `written`, records as JSON, and `records`, with `row`, a number as good as a name."""
     fields = {**_FIELDS, "context": "".join(f"/{_pointed(part)}" for part in context.split("."))}
     pointers = [*fields.values(), *(f"/_source{pointer}" for pointer in fields.values())]
     # One look into a record for all fields; a null that is written there is as good as none.
@@ -120,10 +121,10 @@ def _taken_out(files: Sequence[Path], folder: Path, context: str) -> Sequence[st
     return [
         _NAME,
         _ORDINAL,
+        f"create temp view written as {' union all '.join(_written(files, folder))}",
         f"""
             copy (
-                with written as ({" union all ".join(_written(files, folder))}),
-                looked_into as (
+                with looked_into as (
                     select json_extract(record, [{", ".join(map(text, pointers))}]) as found from written
                 ),
                 fields as (select {", ".join(either)} from looked_into)
@@ -177,6 +178,14 @@ def _check_records(connection: duckdb.DuckDBPyConnection, files: Sequence[Path],
     counted = "select count(*) filter (kind = 'query'), count(*) filter (kind = 'event') from records"
     ((queries, events),) = connection.execute(counted).fetchall()
     where = ", ".join(map(str, files))
+    if not queries and not events:
+        objects = "from written where json_type(record) = 'OBJECT'"
+        fields = connection.execute(f"select json_keys(record) {objects} limit 1").fetchall()
+        if fields and {"items", "clicks"} <= set(fields[0][0]):
+            raise LogError(
+                f"{where}: no query_response_hit_ids and no action_name, but items and clicks: these are lists "
+                "already, such as prudent split writes. Leave out --format (in Python, prudent.Log)."
+            )
     if not queries:
         found = "only events" if events else "neither queries nor events"
         hits = "" if events else " Of the response to a search, write one hit per line: jq -c '.hits.hits[]'."
@@ -203,7 +212,7 @@ def _check_records(connection: duckdb.DuckDBPyConnection, files: Sequence[Path],
 
 
 def _put_together(folder: Path, clicks: Sequence[str], impressions: Sequence[str]) -> Sequence[str]:
-    """What makes the tables `known`, `seen`, `pages` and `clicked`."""
+    """What makes the tables `known`, `paged`, `seen`, `pages` and `clicked`."""
     pages = folder / "pages.parquet"
     shown_actions = ", ".join(map(text, impressions)) or "null"
     return [
@@ -229,6 +238,24 @@ def _put_together(folder: Path, clicks: Sequence[str], impressions: Sequence[str
                 end as disagree
             from (select *, hash(context, items) as said from queries where query_id is not null)
             group by query_id
+        """,
+        # Hits that go on where others end, or that begin with them, are a page or a scroll further down.
+        """
+            create temp table paged as
+            with told as (
+                select distinct query_id, context, items
+                from queries join known using (query_id)
+                where disagree and items is not null
+            ),
+            together as (
+                select query_id, list(items) as lists, max(items) as last  -- of a list and its beginnings, the list
+                from told
+                group by query_id
+                having count(context) in (0, count(*)) and count(distinct context) <= 1
+            )
+            select query_id from together
+            where len(list_distinct(flatten(lists))) = len(flatten(lists))
+                or len(list_filter(lists, lambda hits: hits <> last[1:len(hits)])) = 0
         """,
         """
             create temp table seen as
@@ -277,7 +304,8 @@ _LEFT_OUT: Mapping[str, str] = {
         "from queries where query_id is not null and row not in (select page from known) and query_id in "
         "(select query_id from known where not disagree)"
     ),
-    "queries whose records disagree": "from known where disagree",
+    "queries with several pages of hits under one id": "from paged",
+    "queries whose records disagree": "from known where disagree and query_id not in (select query_id from paged)",
     "queries without a list": "from known where not listed and not disagree and page not in (select page from seen)",
     "queries whose impressions contradict each other": "from seen where contradict",
     "queries with a gap in their impressions": "from seen where gap",

@@ -53,6 +53,8 @@ def report(
         Of the estimates: see `prudent.evaluate`.
     """
     check_target(to)
+    if isinstance(policy, Policy):
+        check_not_read(to, policy.files)
     for read_here in (log, train):
         if isinstance(read_here, Log) and read_here.in_files:
             check_not_read(to, find_files(read_here.names))

@@ -3,12 +3,16 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil, floor, log10
+from statistics import median
 
 WIDTH, HEIGHT = 520.0, 240.0
 _LEFT, _RIGHT, _TOP, _BOTTOM = 52.0, 12.0, 12.0, 40.0
 _ROW = 34.0  # of a forest
-_FRAME = 2.0  # the largest lift that it has room for; none is below −1
-_NAMES = 124.0  # pixels for the names of its rows
+_LEAST, _FRAME = -1.0, 2.0  # lifts that it has room for; an estimate may be out on both sides
+_LETTER = 9.4  # pixels, at most, of a letter in the names of its rows
+_LONGEST = 26  # letters of such a name
+_NEAR = 1e-6  # what is out by less is not out
+_WIDE = 4  # so many times as wide as the others, an interval is not shown to its ends
 
 
 @dataclass(frozen=True)
@@ -68,6 +72,8 @@ class Span:
     high: float
     known: bool = True
     beyond: bool = False  # the middle lies outside of the frame
+    leaves_left: bool = False  # an end does
+    leaves_right: bool = False
 
 
 @dataclass(frozen=True)
@@ -79,8 +85,13 @@ class Forest:
     zero: float
     bottom: float
     height: float
+    left: float
     width: float = WIDTH
-    left: float = _NAMES
+
+    @property
+    def leaving(self) -> bool:
+        """Whether anything lies outside of the frame."""
+        return any(span.leaves_left or span.leaves_right for span in self.spans)
 
 
 def by_position(
@@ -121,24 +132,33 @@ def by_position(
 
 def forest(rows: Sequence[tuple[str, float | None, float | None, float | None]]) -> Forest | None:
     """Name, low, middle and high of each row, with zero always in sight; None where no row is known."""
-    known = [value for _, *span in rows for value in span if value is not None]
+    known = [
+        (start, mid, end) for _, start, mid, end in rows if start is not None and mid is not None and end is not None
+    ]
     if not known:
         return None
     # One estimate that knows next to nothing must not press the others into a line: a frame has its limits.
-    low, high = max(-1.0, min(0.0, *known)), min(_FRAME, max(0.0, *known))
+    usual = median([end - start for start, _, end in known if end > start] or [0.0])
+    shown = [
+        value for start, mid, end in known for value in ((start, mid, end) if end - start <= _WIDE * usual else (mid,))
+    ]
+    low, high = max(_LEAST, min(0.0, *shown)), min(_FRAME, max(0.0, *shown))
     ticks = nice(low, high)
+    names = [name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…" for name, *_ in rows]
+    left = max(124.0, 16 + _LETTER * max(map(len, names)))
 
     def x(value: float) -> float:
         inside = min(max(value, ticks[0]), ticks[-1])
-        return round(_NAMES + (WIDTH - _NAMES - 24) * (inside - ticks[0]) / (ticks[-1] - ticks[0]), 2)
+        return round(left + (WIDTH - left - 24) * (inside - ticks[0]) / (ticks[-1] - ticks[0]), 2)
 
     spans = []
-    for i, (name, start, mid, end) in enumerate(rows):
+    for i, (name, (_, start, mid, end)) in enumerate(zip(names, rows, strict=True)):
         y = _TOP + _ROW * (i + 0.5)
         if start is None or mid is None or end is None:
             spans.append(Span(name, y, 0.0, 0.0, 0.0, known=False))
         else:
-            spans.append(Span(name, y, x(start), x(mid), x(end), beyond=mid > _FRAME))
+            leaves = start < ticks[0] - _NEAR, end > ticks[-1] + _NEAR
+            spans.append(Span(name, y, x(start), x(mid), x(end), True, not _LEAST <= mid <= _FRAME, *leaves))
     bottom = _TOP + _ROW * len(rows)
     return Forest(
         tuple(spans),
@@ -146,6 +166,7 @@ def forest(rows: Sequence[tuple[str, float | None, float | None, float | None]])
         x(0.0),
         bottom,
         bottom + _BOTTOM,
+        left,
     )
 
 

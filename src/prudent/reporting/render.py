@@ -66,6 +66,7 @@ def _template() -> Any:
         "signed": _signed,
         "short": _short,
         "count": lambda n: f"{n:,.0f}",
+        "unbroken": lambda said: said.replace(" %", "\u00a0%").replace(" ± ", "\u00a0±\u00a0"),
     }
     return environment.get_template("report.html")
 
@@ -84,7 +85,15 @@ def _percent(share: float | None, digits: int = 1) -> str:
 
 
 def _signed(share: float | None, digits: int = 1) -> str:
-    return "–" if share is None else f"{share:+.{digits}%}".replace("-", "−")
+    """With its sign, if it has one.
+
+    >>> _signed(0.031), _signed(-0.5), _signed(-0.0001)
+    ('+3.1%', '−50.0%', '0.0%')
+    """
+    if share is None:
+        return "–"
+    said = f"{share:+.{digits}%}".replace("-", "−")
+    return said if said.strip("+−0.%") else said[1:]
 
 
 def _short(value: float | None, digits: int = 3) -> str:

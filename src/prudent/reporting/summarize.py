@@ -15,6 +15,7 @@ from prudent.bounds.bayes import PosteriorBound
 from prudent.comparison import Comparison
 from prudent.counts import Counts
 from prudent.evaluation import Evaluation, Verdict
+from prudent.evaluation.offline import in_words
 from prudent.explanation import Candidate, Explanation, explain
 from prudent.explanation.base import Name
 from prudent.explanation.gathering import as_column
@@ -56,10 +57,11 @@ def summarize(
     summary = policy.provenance.get("summary", {})
     explored = _explore(policy, counts)
     return {
-        "title": title,
+        "title": visible(title),
         "version": str(policy.provenance.get("prudent", "")),
         "change": {
             "contexts": len(policy),
+            "held_out": evaluation.provenance["contexts"]["both"],
             "differ": summary.get("differ"),
             "length": policy.provenance.get("length"),
             "unit": summary.get("unit"),
@@ -70,7 +72,9 @@ def summarize(
         "evaluated": dict(evaluation.provenance),
         "health": _health(health, trained),
         "positions": _positions(policy, health, comparison),
-        "comparison": _comparison(comparison) if isinstance(comparison, Comparison) else {"why": comparison},
+        "comparison": _comparison(comparison)
+        if isinstance(comparison, Comparison)
+        else {"why": written_out(comparison)},
         "contexts": explored,
         "promise": _promise(policy),
         "settings": [*_settings(policy.provenance), *_settings(evaluation.provenance, "judged.")],
@@ -79,7 +83,8 @@ def summarize(
 
 def _headline(evaluation: Evaluation, verdict: Verdict) -> dict[str, Any]:
     """What the gate's estimator says, with limits on both sides; those of the gate are on one."""
-    return asdict(next((one for one in evaluation if one.estimator == verdict.estimate.estimator), verdict.estimate))
+    said = next((one for one in evaluation if one.estimator == verdict.estimate.estimator), verdict.estimate)
+    return {**asdict(said), "in_words": in_words(said.estimator)}
 
 
 # --- the log ----------------------------------------------------------------------------------------------------------
@@ -304,13 +309,21 @@ def visible(name: object) -> str:
     >>> visible("two\nlines"), visible("\u202etxt.exe"), visible(7), visible("")
     ('two\\nlines', '\\u202etxt.exe', '7', '""')
     """
-    text = str(name)
-    if len(text) > LONGEST:
-        text = f"{text[: LONGEST - 30]} … {text[-27:]}"
+    text = _shortened(str(name))
+    shown = _shortened(written_out(text))  # which may be longer
+    return shown if text.strip() else f'"{shown}"'
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 30]} … {text[-27:]}"
+
+
+def written_out(text: str) -> str:
+    """The same text, with whatever would break a line, turn text around or pile up written as an escape."""
     shown, marks = [], 0
     for c in text:
         kind = unicodedata.category(c)
         marks = marks + 1 if kind in ("Mn", "Me") else 0
         hidden = kind in ("Cc", "Cs", "Cn", "Zl", "Zp") or c in _DIRECTIONS or marks > _MARKS
         shown.append(c.encode("unicode_escape").decode() if hidden else c)
-    return "".join(shown) if text.strip() else f'"{"".join(shown)}"'
+    return "".join(shown)

@@ -11,7 +11,9 @@ def show_report(data: Mapping[str, Any], output: Path) -> None:
     """The verdict, and where to read more."""
     change, explored = data["change"], data["contexts"]
     say(f"The gate says {'yes' if data['verdict']['passed'] else 'no'}: {plain(data['verdict']['why'])}")
-    if change["differ"] is not None:
+    if not change["held_out"]:
+        say("No context of the policy is in the held-out log, which does not tell what would change there.")
+    elif change["differ"] is not None:
         say(f"{change['differ']:,} of {change['contexts']:,} lists differ from what was mostly shown.")
     say(f"{len(explored['shown']):,} of {explored['total']:,} contexts can be looked at one by one.")
     for note in explored["notes"]:

@@ -128,10 +128,13 @@
     return {top: nice, x: (value) => PAD + (WIDE - 2 * PAD) * clip(value) / nice};
   };
 
-  const axis = ({top, x}) => svg("svg", {class: "axis", viewBox: `0 0 ${WIDE} 18`, "aria-hidden": "true"},
-    svg("line", {x1: x(0), x2: x(top), y1: 17, y2: 17}),
-    ...[0, top / 2, top].map((at, i) => svg("text",
-      {x: x(at), y: 12, "text-anchor": ["start", "middle", "end"][i]}, String(Number(at.toPrecision(3))))));
+  // Text of the page and not of a picture, which would shrink and grow with its column.
+  const axis = ({top}) => el("span", {class: "axis", "aria-hidden": "true"},
+    ...[0, top / 2, top].map((at) => el("span", {}, String(Number(at.toPrecision(3))))));
+  const below = (row) => row[LOWER] === null || row[LOWER] < 0;
+  const above = (row) => row[UPPER] > 1;
+  const cap = (x) => `M${x},5 V17`;
+  const arrow = (x, way) => `M${x - 5 * way},6 L${x},11 L${x - 5 * way},16`;
 
   const picture = (row, {x}) => {
     if (row[MEAN] === null) return "–";
@@ -141,7 +144,8 @@
     return svg("svg", {viewBox: `0 0 ${WIDE} 22`, role: "img", "aria-label": said},
       svg("title", {}, said),
       row[UPPER] === null ? null
-        : svg("path", {class: "interval", d: `M${x(lower)},5 V17 M${x(lower)},11 H${x(row[UPPER])} M${x(row[UPPER])},5 V17`}),
+        : svg("path", {class: "interval", d: `M${x(lower)},11 H${x(row[UPPER])} `
+          + (below(row) ? arrow(x(lower), -1) : cap(x(lower))) + (above(row) ? arrow(x(row[UPPER]), 1) : cap(x(row[UPPER])))}),
       svg("circle", {class: "mean", cx: x(row[MEAN]), cy: 11, r: 3.5}));
   };
 
@@ -192,7 +196,9 @@
         + (context.more ? `; ${plural(context.more, "place")} further down ${context.more === 1 ? "is" : "are"} not shown` : "")),
       sides(context), table(context),
       spans ? el("ul", {class: "keys"}, key("span-key", "interval; the dot is the mean"),
-        key("cut-key", "least lower bound in the new list")) : "");
+        key("cut-key", "least lower bound in the new list"),
+        context.rows.some((row) => row[UPPER] !== null && (below(row) || above(row)))
+          ? el("li", {}, "an arrow points to what lies outside of the axis") : null) : "");
   };
 
   search.addEventListener("input", filter);
