@@ -136,6 +136,37 @@ def test_output_without_a_place(folder: Path, command: str) -> None:
     assert Path("/dev/null").is_char_device()
 
 
+def test_one_of_each(folder: Path) -> None:
+    ran = run("simulate", "-o", "one.parquet", "--lists", 1, "--contexts", 1, "--model", "cm")
+    assert ran.said == "Wrote 1 list of 1 context to one.parquet."
+    assert "Counted 1 list into one-counts.parquet." in run("count", "one.parquet", "-o", "one-counts.parquet").said
+    lists = [f'{{"context": "{context}", "items": ["a", "b"], "clicks": [1, 0]}}\n' for context in "qqr"]
+    (folder / "three.jsonl").write_text("".join(lists))
+    ran = run("rank", "three.jsonl", "-o", "policy.parquet", "--model", "cm", "--bound", "mle", "--min-lists", 2)
+    assert ran.said.startswith("1 list by cm and mle, from 3 logged Left out for fewer than 2 logged lists: 1 context.")
+
+
+def test_a_list_of_equal_value_is_not_called_worse(folder: Path) -> None:
+    """Sums in another order differ in their last digit, which nobody sees."""
+    assert run("simulate", "-o", "one.parquet", "--lists", 1, "--contexts", 1).code == 0
+    ran = run("rank", "one.parquet", "-o", "policy.parquet", "--model", "dcm")
+    assert ran.code == 0
+    assert "are worse than" not in ran.said
+
+
+def test_what_comes_after_ranking(folder: Path) -> None:
+    """Judging: by what was held out, where that lies beside the log; else by a log that is still to be named."""
+    last = run("rank", "log.parquet", "-o", "policy.parquet").out.splitlines()[-2:]
+    assert last == [
+        "Next: prudent evaluate policy.parquet --log HELD_OUT",
+        "HELD_OUT is a log that it has not learned from; prudent split makes one.",
+    ]
+    assert run("split", "log.parquet", "-o", "parts").code == 0
+    ran = run("rank", "parts/train.parquet", "-o", "policy.parquet")
+    assert ran.out.splitlines()[-1] == "Next: prudent evaluate policy.parquet --log parts/holdout.parquet"
+    assert "Next" not in run("rank", "parts/train.parquet", "-o", "policy.parquet", "--json").out
+
+
 def test_scores_without_a_place(folder: Path) -> None:
     """Found out before the work, and before the policy is written."""
     assert run("rank", "log.parquet", "-o", "x.parquet", "--scores", "no/x.parquet").code == 4

@@ -8,9 +8,11 @@ from collections.abc import Sequence
 from itertools import product
 from math import isclose, log, log2, prod, sqrt
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
@@ -20,7 +22,7 @@ from prudent.click_models import ClickModel
 from prudent.comparison import MODELS, Comparison, Score, choose, compare, compare_lists, read_models, split_lists
 from prudent.comparison import logs as comparing
 from prudent.display import draw_comparison, write_chart
-from prudent.errors import LogError, UsageError
+from prudent.errors import LogError, PrudentWarning, UsageError
 from prudent.readers import read_yandex
 from prudent.shown import Shown as Arrays
 from prudent.simulate import World, draw, make_world, write_log
@@ -482,6 +484,26 @@ def test_command(logs: Path, tmp_path: Path) -> None:
     assert (tmp_path / "chart.svg").read_text(encoding="utf-8").startswith("<svg")
 
 
+def test_what_comes_next(logs: Path) -> None:
+    """A clear winner is named; without one, ranking is left to choose."""
+    ran = run("compare", logs / "dcm.parquet")
+    assert ran.out.splitlines()[-1] == f"Next: prudent rank {logs / 'dcm.parquet'} -o policy.parquet --model dcm"
+    ran = run("compare", logs / "dcm.parquet", "--model", "dcm")
+    assert ran.out.splitlines()[-1] == f"Next: prudent rank {logs / 'dcm.parquet'} -o policy.parquet"
+
+
+def test_tables_in_memory_may_be_the_same_too(logs: Path) -> None:
+    table = pq.read_table(logs / "pbm.parquet")
+    with pytest.warns(PrudentWarning, match="the Table is both learned from and tested on"):
+        prudent.compare(prudent.Log(table), prudent.Log(table), "pbm")
+
+
+@pytest.mark.parametrize("share", ["a", None, float("nan")])
+def test_a_share_that_is_no_number(logs: Path, share: Any) -> None:
+    with pytest.raises(UsageError, match="it is a share, above 0 and below 1"):
+        prudent.compare(prudent.Log(logs / "pbm.parquet"), holdout=share)
+
+
 def test_command_for_machines(logs: Path) -> None:
     ran = run("compare", logs / "pbm.parquet", "--model", "pbm", "--model", "dcm(tail=truncate)", "--json")
     found = json.loads(ran.out)
@@ -502,8 +524,10 @@ def test_command_for_machines(logs: Path) -> None:
 def test_command_on_later_lists(logs: Path) -> None:
     ran = run("compare", logs / "pbm.parquet", "--test", logs / "pbm.parquet", "--length", 2, "--json")
     found = json.loads(ran.out)
+    assert "pbm.parquet is both learned from and tested on, and what it says is too good." in ran.said
     assert found["train_lists"] == found["test_lists"] == 6_000
     assert found["split"] == {"by": "log"}
+    assert run("compare", logs / "pbm.parquet", "--test", logs / "dcm.parquet", "--json").err == ""
     assert len(found["observed_ctr"]) == 2
 
 

@@ -138,6 +138,10 @@ def test_what_cannot_be_split(tmp_path: Path) -> None:
     parts = tmp_path / "train.parquet", tmp_path / "holdout.parquet"
     with pytest.raises(UsageError, match="above 0 and below 1"):
         prudent.split(log, *parts, share=1.0)
+    with pytest.raises(UsageError, match="share is 'a'"):
+        prudent.split(log, *parts, share="a")  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match=r"seed is 1\.5; it must be a whole number"):
+        prudent.split(log, *parts, seed=1.5)  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="Did you mean 'time'"):
         prudent.split(log, *parts, by="times")  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="--time COLUMN"):
@@ -151,6 +155,9 @@ def test_what_cannot_be_split(tmp_path: Path) -> None:
         prudent.split(prudent.Log(alike), *parts, by="time", time="day")
     with pytest.raises(LogError, match="one side"):
         prudent.split(prudent.Log(write(lists(1), tmp_path / "one.parquet")), *parts)
+    empty = pq.read_table(write(lists(1), tmp_path / "empty.parquet")).slice(1)
+    with pytest.raises(LogError, match="not a single row"):
+        prudent.split(prudent.Log(empty), *parts)
     missing = write([*lists(), {**lists()[0], "day": None}], tmp_path / "missing.parquet")
     with pytest.raises(LogError, match="no time in 'day'"):
         prudent.split(prudent.Log(missing), *parts, by="time", time="day")
@@ -159,6 +166,27 @@ def test_what_cannot_be_split(tmp_path: Path) -> None:
         prudent.split(prudent.Log(mixed), *parts)
     assert not [part for part in parts if part.exists()]
     assert not list(tmp_path.glob(".*part"))
+
+
+@pytest.mark.parametrize("layout", ["lists", "rows"])
+def test_a_part_with_too_many_bad_lists_is_told_of(tmp_path: Path, layout: str) -> None:
+    """Three bad lists are few of 400, and many of the last 80."""
+    made = lists()
+    if layout == "lists":
+        made[-3:] = [{**one, "clicks": [0, 7]} for one in made[-3:]]
+    else:
+        made = [
+            {"impression": i, "context": "q", "item": item, "position": k, "click": 7 if i > 396 else 0, "day": i}
+            for i in range(400)
+            for k, item in enumerate("ab", start=1)
+        ]
+    log = write(made, tmp_path / "log.parquet")
+    ran = run("split", log, "--layout", layout, "--by", "time", "--time", "day", "-o", tmp_path / "parts")
+    assert ran.code == 0
+    held_out = tmp_path / "parts" / "holdout.parquet"
+    assert f"3 of 80 lists in {held_out} are bad (3.8%): 3 × a click is neither 0 nor 1. Mend or" in ran.said
+    assert "train.parquet are bad" not in ran.said
+    assert run("split", log, "--layout", layout, "-o", tmp_path / "parts").code == 0
 
 
 def test_the_command(tmp_path: Path) -> None:

@@ -1,10 +1,12 @@
 """Tuning: errors against plain loops and brute force, the curve against one that knows the truth, and what is said."""
 
 import json
+import re
 from collections.abc import Sequence
 from itertools import permutations
 from math import isclose, prod
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -329,7 +331,9 @@ def test_command(log: Path, tmp_path: Path) -> None:
     assert "eb(delta=0.1)" in ran.said
     assert "the default" in ran.said
     assert (tmp_path / "curve.svg").read_text(encoding="utf-8").startswith("<svg")
+    assert ran.out.splitlines()[-1].startswith(f"Next: prudent rank {log} -o policy.parquet")
     ran = run("tune", log, "--test", log, "--json", *few)
+    assert f"{log.name} is both learned from and tested on" in ran.said
     found = json.loads(ran.out)
     assert set(found) == {
         "choice", "default", "matters", "verdict", "model", "unit", "repetitions", "logged_error", "settings",
@@ -338,6 +342,25 @@ def test_command(log: Path, tmp_path: Path) -> None:
     assert set(found["settings"][0]) == {"bound", "error", "se", "ratio", "difference", "difference_se"}
     assert len(found["settings"]) == 4
     assert found["past_lists"] == found["later_lists"] == 4_000
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"bounds": []}, "There is no bound to try. Known: bayes, eb"),
+        ({"bounds": [], "deltas": []}, "There is no bound to try"),
+        ({"bounds": [3]}, "3 is no bound. Known: bayes, eb"),
+        ({"model": 3}, "3 is no click model. Known: auto, cm"),
+        ({"holdout": "a"}, "holdout is 'a'; it is a share"),
+    ],
+)
+def test_nothing_to_try(log: Path, settings: dict[str, Any], said: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(said)):
+        prudent.tune(prudent.Log(log), **settings)
+
+
+def test_one_bound_is_as_good_as_a_list_of_one() -> None:
+    assert read_arms("eb", 0.1) == read_arms(["eb"], [0.1])
 
 
 @pytest.mark.parametrize(

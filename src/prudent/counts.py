@@ -253,7 +253,7 @@ def _provenance(inputs: Sequence[str], tally: Tally, days: Days | None) -> dict[
 
 def check_max_bad(max_bad: float) -> None:
     """It is a share."""
-    if not 0 <= max_bad <= 1:
+    if not isinstance(max_bad, int | float) or not 0 <= max_bad <= 1:
         raise UsageError(f"max_bad is {max_bad}; it is a share, between 0 and 1.")
 
 

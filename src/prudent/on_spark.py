@@ -328,8 +328,8 @@ def _samples(rows: "DataFrame", contexts: "DataFrame", extent: Extent, unit: int
         """Whether a context is one of the first in this order that are enough."""
         # Each context has a pair at least, so that so many are enough.
         table = some.orderBy(*order).limit(cells.MOST).toArrow()
-        sizes = (table[name].to_numpy().astype(np.int64) for name in ("pairs", "cells"))
-        last = enough(*sizes, share) - 1
+        pairs, of_these = (table[name].to_numpy().astype(np.int64) for name in ("pairs", "cells"))
+        last = enough(pairs, of_these, share) - 1
         ends = struct(*(lit(table[name][last].as_py()).cast(keyed.schema[name].dataType) for name in order))
         return struct(*order) <= ends
 

@@ -1,8 +1,10 @@
 """Train and holdout: the lists of a log in two files, so that a policy is judged on lists it has not learned from."""
 
 import re
+import warnings
+from collections.abc import Iterable
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 from typing import Literal
@@ -10,15 +12,28 @@ from typing import Literal
 import duckdb
 
 from prudent import __version__
-from prudent.counts import Counts
+from prudent.algorithm import whole_number
+from prudent.click_models.base import as_number
+from prudent.counts import MAX_BAD, Counts, describe_rejected
 from prudent.engines.duckdb import DuckDB
 from prudent.engines.quoting import file_text, identifier, text
 from prudent.engines.sources import CSV_HEAD, Source, csv_header, delimiter, opened, without_bom
-from prudent.errors import LogError, UsageError, did_you_mean
+from prudent.errors import LogError, PrudentError, PrudentWarning, UsageError, did_you_mean
 from prudent.files import TemporaryFolder, check_not_read, replacing, write_manifest
-from prudent.log import Log, first_bytes
+from prudent.log import Log, find_files, first_bytes
 
 By = Literal["hash", "time"]
+
+
+def files_behind(names: Iterable[str]) -> set[Path]:
+    """The files that names of logs stand for here and now, whatever else they may be called."""
+    found: set[Path] = set()
+    for name in names:
+        try:
+            found |= {file.resolve() for file in find_files(name)}
+        except PrudentError:  # it is gone, or was never a file of this machine
+            found.add(Path(name).resolve())
+    return found
 
 
 @dataclass(frozen=True)
@@ -53,12 +68,13 @@ def split(
     """
     if by not in ("hash", "time"):
         raise UsageError(f"Cannot split by {by!r}.{did_you_mean(str(by), ['hash', 'time'])} Known: hash, time.")
-    if not 0 < share < 1:
-        raise UsageError(f"share is {share}; it is the share of lists to hold out, above 0 and below 1.")
+    if not 0 < as_number(share) < 1:
+        raise UsageError(f"share is {share!r}; it is the share of lists to hold out, above 0 and below 1.")
     if (by == "time") != (time is not None):
         raise UsageError("Name the column of the time with by='time' (--by time --time COLUMN), and only then.")
     if isinstance(log, Counts) or not isinstance(log, Log):
         raise UsageError(f"split takes a Log, not a {type(log).__name__}: prudent.split(prudent.Log(...), ...).")
+    seed = whole_number("seed", seed, 0)
     if Path(train).resolve() == Path(holdout).resolve():
         raise UsageError(f"{train} is to hold both parts. Name two files.")
     engine = engine or DuckDB()
@@ -77,6 +93,8 @@ def split(
         lists = "count(distinct list)" if log.layout == "rows" else "count(*)"
         sizes = dict(connection.execute(f"select held, {lists} from marked group by held").fetchall())
         found = Split(int(sizes.get(False, 0)), int(sizes.get(True, 0)))
+        if not found.train and not found.holdout:
+            raise LogError(f"{log.name} has no lists: there is not a single row in it.")
         if not found.train or not found.holdout:
             raise LogError(
                 f"{log.name} cannot be split: all of its {found.train + found.holdout:,} lists fall on one side. "
@@ -92,7 +110,23 @@ def split(
         settings = {"by": by, "share": share, **({"seed": seed} if time is None else {"time": time})}
         about = {"prudent": __version__, "inputs": list(log.names), "part": name, "lists": getattr(found, name)}
         write_manifest(target, {**about, **settings})
+        _warn_of_bad_lists(log, Path(target), engine)
     return found
+
+
+def _warn_of_bad_lists(log: Log, part: Path, engine: DuckDB) -> None:
+    """Bad lists go with the others, and a log that had few enough may have a part with too many."""
+    folder = TemporaryFolder()
+    alone = replace(log, source=part, origin=(), left_out={})
+    tally = engine.distinct_lists(alone, "select count(*) as n from shown", folder.path / "counted.parquet")
+    if tally.share_bad > MAX_BAD:
+        warnings.warn(
+            f"{tally.bad:,} of {tally.lists + tally.bad:,} lists in {part} are bad ({tally.share_bad:.1%}): "
+            f"{'; '.join(describe_rejected(tally))}. Mend or remove them and split again, or read it with a higher "
+            f"max_bad (--max-bad) than {MAX_BAD:g}.",
+            PrudentWarning,
+            stacklevel=3,
+        )
 
 
 def _everything(connection: duckdb.DuckDBPyConnection, log: Log, source: Source, folder: TemporaryFolder) -> str:

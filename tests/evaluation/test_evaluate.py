@@ -1,7 +1,10 @@
 """`prudent.evaluate`, `gate` and their commands: from files to numbers."""
 
 import json
+import re
+import shlex
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +16,9 @@ import pytest
 import prudent
 from prudent.errors import LogError, PrudentWarning, UsageError
 from prudent.evaluation import Evaluation, gate_contexts
-from prudent.evaluation.judgement import KEYS
+from prudent.evaluation.estimators import estimators
+from prudent.evaluation.judgement import KEYS, Estimate
+from prudent.evaluation.offline import in_words
 
 from ..command import run
 from . import reference
@@ -173,6 +178,87 @@ def test_what_cannot_be_evaluated(policy: prudent.Policy) -> None:
         prudent.gate(policy, log, min_lift=-2)
 
 
+@pytest.mark.parametrize("setting", ["a", None, "0.9", [0.9], float("nan"), float("inf")])
+def test_settings_that_are_no_numbers(policy: prudent.Policy, setting: Any) -> None:
+    log = prudent.Log(pa.table(as_lists(some_lists())))
+    with pytest.raises(UsageError, match="a number between 0 and 1"):
+        prudent.evaluate(policy, log, "ips", confidence=setting)
+    with pytest.raises(UsageError, match=r"one above 0\.5"):
+        prudent.gate(policy, log, confidence=setting)
+    with pytest.raises(UsageError, match=r"relative lift above -1, such as 0\.01 for 1 % more"):
+        prudent.gate(policy, log, min_lift=setting)
+
+
+@pytest.mark.parametrize("estimator", [3, None, {"dm"}])
+def test_what_is_no_estimator(policy: prudent.Policy, estimator: Any) -> None:
+    log = prudent.Log(pa.table(as_lists(some_lists())))
+    for ask in (
+        lambda: prudent.evaluate(policy, log, estimator),
+        lambda: prudent.gate(policy, log, estimator=estimator),
+    ):
+        with pytest.raises(UsageError, match=r"is no estimator\. Known: dm, dr"):
+            ask()
+
+
+def test_each_estimator_is_asked_once(policy: prudent.Policy) -> None:
+    log = prudent.Log(pa.table(as_lists(some_lists())))
+    found = prudent.evaluate(policy, log, ["dr(clip=10)", "ips", "dr(clip=10.0)", "ips"])
+    assert [estimate.estimator for estimate in found] == ["dr(clip=10)", "ips"]
+
+
+# --- in words ---------------------------------------------------------------------------------------------------------
+
+
+def said_by(*estimates: Estimate) -> str:
+    return Evaluation(estimates, {"confidence": 0.95}).verdict
+
+
+GOOD = Estimate(
+    "ips", "clicks", 900, logged=1.0, value=1.1, lift=0.1, lift_low=0.02, lift_high=0.18, effective_lists=80, support=1
+)
+
+
+def test_words_for_what_the_numbers_say() -> None:
+    by = "By ips (inverse propensities), the new lists"
+    assert said_by(GOOD) == (
+        f"{by} earn 10.0 % more clicks than the logged ones, +2.0 % to +18.0 % with confidence 95 %: surely more."
+    )
+    assert said_by(replace(GOOD, lift_low=-0.02)).endswith(
+        "−2.0 % to +18.0 % with confidence 95 %: that may be chance."
+    )
+    worse = replace(GOOD, lift=-0.1, lift_low=-0.18, lift_high=-0.02)
+    assert "earn 10.0 % fewer clicks" in said_by(worse)
+    assert said_by(worse).endswith("surely fewer.")
+    assert said_by(replace(worse, reward="any-click")).startswith(f"{by} are clicked 10.0 % less often than")
+    assert said_by(replace(GOOD, lift=0.0, lift_low=0.0, lift_high=0.0)).endswith(": that may be chance.")
+    assert "earn as many clicks as the logged ones" in said_by(replace(GOOD, lift=0.0))
+    assert said_by(replace(GOOD, lift_low=None, lift_high=None)).endswith(
+        "– to – with confidence 95 %: that may be chance."
+    )
+    assert "there is nothing to compare that with" in said_by(replace(GOOD, lift=None, lift_low=None, lift_high=None))
+    assert "few lists agree with the policy's, as many as 3 of" in said_by(replace(GOOD, effective_lists=3.2))
+    assert said_by(replace(GOOD, support=0.5)).endswith("surely more (on 50.0% of the lists).")
+
+
+def test_words_are_about_the_row_to_trust() -> None:
+    """The gate's estimator where it tells, else the one that tells about most lists."""
+    others = replace(GOOD, estimator="pi", support=0.4), replace(GOOD, estimator="dm", support=0.9)
+    assert said_by(*others).startswith("By dm (click model alone), ")
+    assert said_by(*others, replace(GOOD, estimator="dr(clip=10)", support=0.2)).startswith(
+        "By dr(clip=10) (doubly robust)"
+    )
+    silent = Estimate("dr(clip=10)", "clicks", 900, why="There is no click.")
+    assert said_by(*others, silent).startswith("By dm ")
+    assert (
+        said_by(Estimate("ips", "clicks", 900, why="No support."), silent) == "Nothing can be told: There is no click."
+    )
+
+
+def test_every_estimator_has_words() -> None:
+    assert [name for name in estimators if not in_words(name)] == []
+    assert in_words("mine(x=1)") == ""
+
+
 def test_results_as_tables(policy: prudent.Policy) -> None:
     found = prudent.evaluate(
         policy, prudent.Log(pa.table(as_lists(some_lists()))), ["ips", "dr", "ip-ips"], "any-click"
@@ -181,7 +267,10 @@ def test_results_as_tables(policy: prudent.Policy) -> None:
     assert [estimate.estimator for estimate in found] == ["ips", "dr", "ip-ips"]
     assert (len(found), found[0], found["ips"]) == (3, found.estimates[0], found.estimates[0])
     for shown in (str(found), found._repr_html_()):
-        assert "any-click per list, on 300 held-out lists of 3 contexts, of which 1 keep their lists" in shown
+        assert (
+            "any-click per list, on 300 held-out lists of 3 contexts, of which 1 keeps its lists: the policy has none "
+            "for it"
+        ) in shown
         assert "cannot tell: Whether a list has any click is not a sum" in shown
     with pytest.raises(UsageError, match="was not asked"):
         found["pi"]
@@ -226,7 +315,7 @@ def test_a_better_policy_passes_and_a_worse_one_does_not(tmp_path: Path, estimat
     assert verdict.passed
     assert verdict.estimate.lift_low is not None
     assert verdict.estimate.lift_low > 0
-    assert f"{estimator}: lift +" in verdict.why
+    assert verdict.why.startswith(f"{in_words(estimator)}, {estimator}: lift +")
     assert "with confidence 95 %, above 0 %" in verdict.why
     assert not prudent.gate(worse, log, estimator=estimator)
 
@@ -258,6 +347,21 @@ def test_without_support_the_gate_is_shut(policy: prudent.Policy) -> None:
     verdict = prudent.gate(policy, log)
     assert not verdict.passed
     assert "cannot tell: The policy has a list for none of the contexts" in verdict.why
+    found = prudent.evaluate(policy, log)
+    assert (
+        found.title == "clicks per list, on 50 held-out lists of 1 context, and the policy has a list for none of them"
+    )
+    assert found.verdict == "Nothing can be told: The policy has a list for none of the contexts in this log."
+    with pytest.raises(LogError, match="there is nothing to mix"):
+        gate_contexts(policy, log)
+
+
+def test_where_nothing_can_be_told_there_is_no_gate_to_try(tmp_path: Path) -> None:
+    pq.write_table(pa.table(as_lists([Logged("own", ("x",), (1,), (1.0,))] * 50)), tmp_path / "log.parquet")
+    done = run("evaluate", policy_file(tmp_path / "p.parquet", POLICY), "--log", tmp_path / "log.parquet")
+    assert done.code == 0
+    assert "Nothing can be told" in done.said
+    assert "Next:" not in done.said
 
 
 def test_the_gate_context_by_context(tmp_path: Path) -> None:
@@ -306,6 +410,40 @@ def test_evaluate_prints_a_table(files: tuple[Path, Path]) -> None:
     assert done.code == 0
     assert "any-click per list, on 2,000 held-out lists of 10 contexts" in done.said
     assert "ip-ips cannot tell: Whether a list has any click" in done.said
+    assert "By dr (doubly robust), the new lists are clicked" in done.said
+    assert done.out.splitlines()[-1] == f"Next: prudent gate {files[0]} --log {files[1]} --reward any-click"
+
+
+def test_evaluate_says_the_same_once(files: tuple[Path, Path]) -> None:
+    done = run("evaluate", files[0], "--log", files[1], "-e", "dm", "-e", "dr", "-e", "dm", "--confidence", ".9")
+    assert [line.split()[0] for line in done.out.splitlines() if line.startswith(("dm ", "dr "))] == ["dm", "dr"]
+    assert "dm, dr: The click model is" in done.said
+    assert "with confidence 90 %" in done.said
+
+
+@pytest.mark.parametrize("estimator", ["ips", "dr(model=dcm, clip=10)"])
+def test_no_heading_and_no_number_breaks(files: tuple[Path, Path], estimator: str) -> None:
+    """Of a table in eighty letters only the last heading breaks, between its words; a wider one goes out as lines."""
+    done = run("evaluate", files[0], "--log", files[1], "-e", estimator)
+    row = next(line for line in done.out.splitlines() if line.startswith(estimator))
+    assert len(row.split("to")) == 3, "both intervals are whole"
+    assert "effective" in done.out
+
+
+def test_the_next_command_reads_the_log_alike(tmp_path: Path) -> None:
+    """What was said of the columns is said again; names with spaces are quoted."""
+    log, _ = two_orders(6_000)
+    pq.write_table(log.source.rename_columns(["the query", "items", "clicks"]), tmp_path / "log.parquet")
+    parts, query = tmp_path / "two parts", ("--context", "the query")
+    steps: list[list[object]] = [["split", tmp_path / "log.parquet", "-o", parts, *query]]
+    for command in ("rank", "evaluate", "gate"):
+        done = run(*steps[-1])
+        assert done.code == 0
+        words = shlex.split(done.out.splitlines()[-1].removeprefix("Next: prudent "))
+        assert words[0] == command
+        assert words[-2:] == list(query)
+        steps.append([tmp_path / word if word == "policy.parquet" else word for word in words])
+    assert run(*steps[-1]).out.startswith("pass")
 
 
 def test_evaluate_for_machines(files: tuple[Path, Path]) -> None:
@@ -335,6 +473,35 @@ def test_gate_says_yes_or_no(files: tuple[Path, Path], tmp_path: Path) -> None:
     assert done.code == 0
     assert json.loads(done.out)["better"] == 9
     assert prudent.Policy.read(mixed).provenance["mixed"]["better"] == 9
+
+
+def test_a_mixture_in_words(tmp_path: Path) -> None:
+    log, good = two_orders()
+    better, worse = two_policies(tmp_path, {"q0": good["q0"]})
+    assert gate_contexts(better, log).why.startswith(
+        "1 of 1 context gets the policy's list: better than the logged one"
+    )
+    why = gate_contexts(worse, log).why
+    assert why.startswith(
+        "no context gets the policy's list: none is better than the logged one with confidence 95 %; "
+    )
+
+
+@pytest.mark.parametrize(
+    ("option", "written", "said"),
+    [
+        ("--min-lift", "5%", "'5%' is not a number. Write a fraction, such as 0.05."),
+        ("--min-lift", "1.5 %", "such as 0.015."),
+        ("--min-lift", "much", "'much' is not a number. Write a fraction, such as 0.05."),
+        ("--min-lift", "nan", "min_lift is nan; it is a relative lift"),
+        ("--confidence", "95%", "such as 0.95."),
+        ("--confidence", "95", "confidence is 95.0; a gate needs one above 0.5"),
+    ],
+)
+def test_numbers_that_are_none(files: tuple[Path, Path], option: str, written: str, said: str) -> None:
+    done = run("gate", files[0], "--log", files[1], option, written)
+    assert done.code == 2
+    assert said in re.sub(r" [│ ]*", " ", done.said)
 
 
 def test_commands_say_what_is_wrong(files: tuple[Path, Path], tmp_path: Path) -> None:

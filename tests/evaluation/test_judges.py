@@ -113,6 +113,17 @@ def test_the_log_that_a_policy_learned_from_is_no_judge(tmp_path: Path) -> None:
     gate = run("gate", policy, "--log", train, "--min-lift", "-0.9", "-e", "ips")
     assert gate.code == 1
     assert "These are the lists that the policy learned from. Hold some out: prudent split." in gate.said
+    renamed = run("gate", policy, "--log", tmp_path / "." / ".." / tmp_path.name / "train.parquet", "-e", "ips")
+    assert "These are the lists that the policy learned from." in renamed.said
+    both = run("gate", policy, "--log", train, "--log", tmp_path / "holdout.parquet", "--min-lift", "-0.9", "-e", "ips")
+    assert both.code == 1
+    assert "Among these are the lists that the policy learned from, in train.parquet. Hold some out" in both.said
+    assert run("gate", policy, "--log", tmp_path / "holdout.parquet", "--min-lift", "-0.9", "-e", "ips").code == 0
+    pa.parquet.write_table(table(rows[:150]), train)
+    assert run("gate", policy, "--log", train, "--min-lift", "-0.9", "-e", "ips").code == 0, (
+        "the file is another one now"
+    )
+    train.unlink()
     assert run("gate", policy, "--log", tmp_path / "holdout.parquet", "--min-lift", "-0.9", "-e", "ips").code == 0
 
 

@@ -13,20 +13,22 @@ from prudent.cli.shared import (
     Reading,
     app,
     check_output,
+    columns_of,
     engine_of,
     files_of,
+    fraction,
     open_log_alone,
     option,
     reads_logs,
 )
-from prudent.terminal import busy, counting_down, plain, print_json, say
+from prudent.terminal import busy, counting_down, plain, print_json, say, say_next
 from prudent.terminal.comparing import show_comparison, show_tuning
 
 Logs = Annotated[list[str], typer.Argument(metavar="LOG", help="Click logs (Parquet, JSON Lines, CSV; globs).")]
 Chart = Annotated[
     Path | None, option("--output", "-o", help="Also draw a chart: NAME.svg or NAME.png (needs prudent\\[report]).")
 ]
-Holdout = Annotated[float, typer.Option(help="Share of the lists that is held out.")]
+Holdout = Annotated[float, typer.Option(parser=fraction, help="Share of the lists that is held out.")]
 ByOption = Annotated[By, typer.Option("--by", help="Hold out random lists, by a hash of what they are, or the latest.")]
 Time = Annotated[str | None, typer.Option(help="Column of the time, for --by time.")]
 Seed = Annotated[int, typer.Option(min=0, help="Of the random numbers.")]
@@ -78,6 +80,8 @@ def compare_command(
     show_comparison(found)
     if output is not None:
         say(f"\nThe chart is in {plain(str(output))}.")
+    chosen = ["--model", found.winner] if found.clear else []  # without one, rank chooses
+    say_next("prudent", "rank", *logs, "-o", "policy.parquet", *columns_of(reading), *chosen)
 
 
 @app.command("tune", rich_help_panel="Judge")
@@ -115,7 +119,7 @@ def tune_command(
     Clicks are drawn from a model fitted to the past, on the lists that were logged; each setting ranks what was clicked, and its lists are compared with the best ones. Later lists confirm the choice.
     """  # noqa: E501 (a line break here would be one in a terminal)
     from prudent.click_models import parse
-    from prudent.tuning import BOUNDS, DELTAS, tune
+    from prudent.tuning import BOUNDS, DEFAULT, DELTAS, tune
     from prudent.tuning.logs import read_arms
 
     bounds, deltas = bound or BOUNDS, delta or DELTAS
@@ -153,6 +157,8 @@ def tune_command(
     show_tuning(found)
     if output is not None:
         say(f"\nThe chart is in {plain(str(output))}.")
+    chosen = [] if found.choice == DEFAULT else ["--bound", found.choice]
+    say_next("prudent", "rank", *logs, "-o", "policy.parquet", *columns_of(reading), *chosen)
 
 
 def _check_chart(output: Path, others: list[Path]) -> None:

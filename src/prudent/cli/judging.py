@@ -13,14 +13,16 @@ from prudent.cli.shared import (
     Reading,
     app,
     check_parquet,
+    columns_of,
     engine_of,
     files_of,
+    fraction,
     open_log_alone,
     option,
     reads_logs,
 )
 from prudent.errors import UsageError
-from prudent.terminal import busy, plain, print_json, say
+from prudent.terminal import busy, plain, print_json, say, say_next, several
 from prudent.terminal.judging import show_evaluation, show_mixture, show_verdict
 
 if TYPE_CHECKING:
@@ -53,6 +55,9 @@ PolicyFile = Annotated[Path, typer.Argument(metavar="POLICY", help="The policy, 
 HeldOutLog = Annotated[
     list[str],
     option("--log", help="Held-out click logs, which the policy has not learned from: files, globs; repeatable."),
+]
+MinLift = Annotated[
+    float, option("--min-lift", parser=fraction, help="Pass if the lift is above this: 0.01 is 1 % more.")
 ]
 RewardOption = Annotated[RewardName, option("--reward", help="Clicks on a list, or whether it has any.")]
 IntervalOption = Annotated[
@@ -87,7 +92,7 @@ def evaluate_command(
         ),
     ] = None,
     reward: RewardOption = RewardName.clicks,
-    confidence: Annotated[float, option("--confidence", help="Of the intervals.")] = 0.95,
+    confidence: Annotated[float, option("--confidence", parser=fraction, help="Of the intervals.")] = 0.95,
     interval: IntervalOption = IntervalKind.bootstrap,
     replicates: Replicates = 200,
     seed: Seed = 0,
@@ -120,6 +125,11 @@ def evaluate_command(
         print_json([asdict(estimate) for estimate in found])
     else:
         show_evaluation(found)
+        if not any(estimate.tells for estimate in found):
+            return
+        said = [*columns_of(reading), *(["--propensity", propensity] if propensity else [])]
+        rewarded = ["--reward", reward.value] if reward != RewardName.clicks else []
+        say_next("prudent", "gate", policy, *(word for name in log for word in ("--log", name)), *rewarded, *said)
 
 
 @app.command("gate", rich_help_panel="Judge")
@@ -128,9 +138,9 @@ def gate_command(
     policy: PolicyFile,
     log: HeldOutLog,
     reading: Reading,
-    min_lift: Annotated[float, option("--min-lift", help="Pass if the lift is above this: 0.01 is 1 % more.")] = 0.0,
+    min_lift: MinLift = 0.0,
     confidence: Annotated[
-        float, option("--confidence", help="That the lift is at least what it says; one-sided.")
+        float, option("--confidence", parser=fraction, help="That the lift is at least what it says; one-sided.")
     ] = 0.95,
     estimator: Annotated[str, option("--estimator", "-e", help="The estimator that decides.")] = "dr(clip=10)",
     reward: RewardOption = RewardName.clicks,
@@ -214,7 +224,7 @@ def split_command(
     inputs: Annotated[list[str], typer.Argument(metavar="INPUT", help="Click logs: files, globs.")],
     reading: Reading,
     output: Annotated[Path, option("--output", "-o", help="Folder for train.parquet and holdout.parquet.")] = Path("."),
-    holdout: Annotated[float, option("--holdout", help="Share of lists to hold out.")] = 0.2,
+    holdout: Annotated[float, option("--holdout", parser=fraction, help="Share of lists to hold out.")] = 0.2,
     by: Annotated[By, option("--by", help="Random lists, by a hash of what they are, or the latest.")] = By.hash,
     time: Annotated[str | None, option("--time", help="Column of the time, for --by time.")] = None,
     seed: Annotated[int, option("--seed", min=0, help="Another seed, another split by hash.")] = 0,
@@ -235,5 +245,6 @@ def split_command(
     if as_json:
         print_json(asdict(found))
         return
-    say(f"Wrote {found.train:,} lists to {plain(str(train))} and {found.holdout:,} to {plain(str(held))}.")
-    say(f"Next: prudent rank {plain(str(train))} -o policy.parquet")
+    lists = several(found.train, "list")
+    say(f"Wrote {lists} to {plain(str(train))} and {found.holdout:,} to {plain(str(held))}.")
+    say_next("prudent", "rank", train, "-o", "policy.parquet", *([] if reading.format else columns_of(reading)))

@@ -23,9 +23,11 @@ from prudent.cli.shared import (
     Until,
     app,
     check_parquet,
+    columns_of,
     counts_of,
     days_of,
     engine_of,
+    files_of,
     log_and_counts,
     open_log,
     open_log_alone,
@@ -33,7 +35,7 @@ from prudent.cli.shared import (
     reads_logs,
 )
 from prudent.errors import UsageError
-from prudent.terminal import busy, plain, print_json, say
+from prudent.terminal import busy, print_json, say_next, tell
 from prudent.terminal.ranking import show_changes, show_counted, show_health, show_outputs, show_provenance
 
 if TYPE_CHECKING:
@@ -135,6 +137,17 @@ def rank_command(
         show_provenance(policy.provenance)
         show_changes(policy)
         show_outputs(output, scores)
+        _next_after_rank(output, files_of(inputs), reading)
+
+
+def _next_after_rank(policy: str, learned_from: Sequence[Path], reading: Reading) -> None:
+    """Judge the policy: by what `prudent split` held out, where that lies beside what it has learned from."""
+    beside = learned_from[0].with_name("holdout.parquet")
+    if [file.name for file in learned_from] == ["train.parquet"] and beside.is_file():
+        say_next("prudent", "evaluate", policy, "--log", beside, *columns_of(reading))
+    else:
+        say_next("prudent", "evaluate", policy, "--log", "HELD_OUT", *columns_of(reading))
+        tell("HELD_OUT is a log that it has not learned from; prudent split makes one.")
 
 
 def _rank_on_spark(inputs: Sequence[str], output: str, spark: "Spark", as_json: bool, **settings: Any) -> None:
@@ -183,8 +196,8 @@ def count_command(
         print_json(manifest)
         return
     show_counted(manifest, place)
-    onward = " --engine spark" if has_scheme(output) else ""
-    say(f"Next: prudent rank {plain(output)} -o policy.parquet{onward}")
+    onward = ["--engine", "spark"] if has_scheme(output) else []
+    say_next("prudent", "rank", output, "-o", "policy.parquet", *onward)
 
 
 def _count_on_spark(

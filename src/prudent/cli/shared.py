@@ -54,6 +54,19 @@ def option(*names: str, panel: str | None = None, **settings: Any) -> Any:
     return typer.Option(*names, rich_help_panel=panel, **settings)
 
 
+def fraction(written: str) -> float:
+    """A number as it is written; who writes 5% is told that it is 0.05."""
+    try:
+        return float(written)
+    except ValueError:
+        meant = written.rstrip("% ")
+        try:
+            example = f"{float(meant) / 100:g}" if meant != written else "0.05"
+        except ValueError:
+            example = "0.05"
+        raise typer.BadParameter(f"{written!r} is not a number. Write a fraction, such as {example}.") from None
+
+
 Inputs = Annotated[
     list[str], typer.Argument(metavar="INPUT", help="Click logs (Parquet, JSON Lines, CSV; globs), or counts.")
 ]
@@ -136,6 +149,17 @@ def reads_logs(command: Callable[..., None]) -> Callable[..., None]:
     spread.__signature__ = inspect.Signature([*own, *shared])  # type: ignore[attr-defined]
     spread.__annotations__ = {p.name: p.annotation for p in [*own, *shared]}
     return spread
+
+
+def columns_of(reading: Reading) -> list[str]:
+    """What has to be said again of a log's columns to the next command that reads it."""
+    said: list[str] = []
+    for f in fields(Reading):
+        given = getattr(reading, f.name)
+        if given != f.default and f.name not in ("memory", "threads"):
+            for one in given if isinstance(given, list) else [given]:
+                said += [f"--{f.name.replace('_', '-')}", str(one)]
+    return said
 
 
 # --- inputs and outputs -----------------------------------------------------------------------------------------------

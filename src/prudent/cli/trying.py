@@ -15,7 +15,7 @@ from prudent.cli.shared import (
     option,
 )
 from prudent.errors import UsageError
-from prudent.terminal import busy, counting_down, out, plain, say
+from prudent.terminal import busy, counting_down, out, plain, say, several
 from prudent.terminal.trying import show_catalogue, show_claims, show_page, show_rows
 
 
@@ -59,7 +59,7 @@ def simulate_command(
         write_log(world, lists, output, layout=layout.value, seed=seed)
         if truth is not None:
             write_truth(world, truth)
-    say(f"Wrote {lists:,} lists of {contexts:,} contexts to {plain(str(output))}.")
+    say(f"Wrote {several(lists, 'list')} of {several(contexts, 'context')} to {plain(str(output))}.")
     if truth is not None:
         say(f"The true attraction of every item is in {plain(str(truth))}.")
 

@@ -8,6 +8,7 @@ from typing import Any
 from prudent import __version__
 from prudent.algorithm import whole_number
 from prudent.click_models import Auto, ClickModel, click_models
+from prudent.click_models.base import as_number
 from prudent.comparison.results import MODELS, Comparison
 from prudent.comparison.scoring import compare_lists, in_order, read_models, split_lists
 from prudent.counts import MAX_BAD, Counts, check_max_bad
@@ -16,7 +17,7 @@ from prudent.errors import LogError, PrudentWarning, UsageError
 from prudent.files import TemporaryFolder
 from prudent.log import Log
 from prudent.shown import Shown
-from prudent.splitting import By, split
+from prudent.splitting import By, files_behind, split
 from prudent.whole_lists import read_parts, sample_of
 
 MOST = 2_000_000
@@ -77,6 +78,8 @@ class Halving:
         """Both parts, and what a result says of where they come from; fits JSON."""
         for given in (log, log if self.test is None else self.test):
             self._check(given)
+        if reason := self._not_apart(log):
+            warnings.warn(reason, PrudentWarning, stacklevel=3)
         check_max_bad(max_bad)
         length = None if length is None else whole_number("length", length, 1)
         folder = TemporaryFolder()
@@ -100,14 +103,27 @@ class Halving:
             raise UsageError(
                 f"{self.what} takes a Log, not a {type(log).__name__}: prudent.{self.what}(prudent.Log(...))."
             )
-        if not 0 < self.holdout < 1:
-            raise UsageError(f"holdout is {self.holdout}; it is a share, above 0 and below 1.")
+        if not 0 < as_number(self.holdout) < 1:
+            raise UsageError(f"holdout is {self.holdout!r}; it is a share, above 0 and below 1.")
         if self.by not in ("hash", "time"):
             raise UsageError(f"Cannot split by {self.by!r}. Known: hash, time.")
         if self.test is not None and (self.holdout, self.by, self.time) != (HOLDOUT, "hash", None):
             raise UsageError("With a log to test on, nothing is held out: leave out --holdout, --by and --time.")
         if (self.by == "time") != (self.time is not None):
             raise UsageError("Name the column of the time with by='time' (--by time --time COLUMN), and only then.")
+
+    def _not_apart(self, log: Log) -> str:
+        """Why the one part is no judge of what was learned from the other; nothing where there is no reason."""
+        if self.test is None:
+            return ""
+        mine, theirs = (files_behind(of.names) if of.in_files else set() for of in (log, self.test))
+        both = sorted(mine & theirs)
+        if not both and log.source is not self.test.source:
+            return ""
+        return (
+            f"{both[0].name if both else log.name} is both learned from and tested on, and what it says is too good. "
+            "Test on another log, or leave that out: then a part is held out."
+        )
 
     def _logs(self, log: Log, folder: TemporaryFolder, engine: DuckDB) -> list[Log]:
         """One that is yet to be split at random, or two."""

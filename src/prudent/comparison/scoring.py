@@ -20,6 +20,7 @@ from prudent.shown import Shown
 
 def read_models(models: Sequence[str | ClickModel]) -> list[ClickModel]:
     """The click models that are meant, each once."""
+    models = [models] if isinstance(models, str) else models
     chosen = list(dict.fromkeys(click_models.parse(model) if isinstance(model, str) else model for model in models))
     if not chosen:
         raise UsageError(f"There is no model to compare. Known: {', '.join(MODELS)}.")

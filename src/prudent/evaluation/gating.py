@@ -3,22 +3,27 @@
 from dataclasses import dataclass, replace
 from math import inf
 
+from prudent.click_models.base import as_number
 from prudent.counts import MAX_BAD
 from prudent.engines.duckdb import DuckDB
 from prudent.errors import UsageError
-from prudent.evaluation.estimators import Estimator, parse
+from prudent.evaluation.estimators import Estimator
 from prudent.evaluation.held_out import HeldOut, Reward
 from prudent.evaluation.judgement import Asked, Estimate, IntervalName, judge
-from prudent.evaluation.offline import ask, not_held_out, open_held_out, percent
+from prudent.evaluation.offline import (
+    DECIDES,
+    ask,
+    few_agree,
+    in_words,
+    not_held_out,
+    open_held_out,
+    percent,
+    read_estimator,
+)
 from prudent.log import Log
 from prudent.policy import Policy
 
-DECIDES = "dr(clip=10)"
-"""The estimator of the gate: what was observed where enough lists agree with the policy, else a click model."""
-
-
-FEW = 30
-"""Effective lists below which a verdict says how few there are."""
+__all__ = ["DECIDES", "Verdict", "ask_gate", "decide", "gate", "refuse"]
 
 
 @dataclass(frozen=True)
@@ -57,7 +62,7 @@ def gate(
     which is not above 0.
     """
     asked = ask_gate(min_lift, confidence, reward, interval, replicates, seed)
-    chosen = parse(estimator) if isinstance(estimator, str) else estimator
+    chosen = read_estimator(estimator)
     read = open_held_out(policy, log, engine, max_bad)
     verdict = decide(read.held, chosen, asked, min_lift)
     return refuse(verdict, not_held_out(policy.provenance, log, read.tally.lists))
@@ -70,28 +75,28 @@ def refuse(verdict: Verdict, reason: str) -> Verdict:
 
 def ask_gate(min_lift: float, confidence: float, reward: str, interval: str, replicates: int, seed: int) -> Asked:
     """The settings, checked, with the two-sided confidence whose lower limit is the one-sided one."""
-    if not 0.5 < confidence < 1:
-        raise UsageError(f"confidence is {confidence}; a gate needs one above 0.5 and below 1, such as 0.95.")
-    if not -1 < min_lift < inf:
-        raise UsageError(f"min_lift is {min_lift}; it is a relative lift above -1, such as 0.01 for 1 % more.")
+    if not 0.5 < as_number(confidence) < 1:
+        raise UsageError(f"confidence is {confidence!r}; a gate needs one above 0.5 and below 1, such as 0.95.")
+    if not -1 < as_number(min_lift) < inf:
+        raise UsageError(f"min_lift is {min_lift!r}; it is a relative lift above -1, such as 0.01 for 1 % more.")
     return replace(ask(reward, confidence, interval, replicates, seed), confidence=2 * confidence - 1)
 
 
 def decide(held: HeldOut, estimator: Estimator, asked: Asked, min_lift: float) -> Verdict:
     """The same on held-out lists as arrays."""
     (estimate,) = judge(held, [estimator], asked)
+    named = ", ".join(filter(None, [in_words(estimate.estimator), estimate.estimator]))
     confidence = (1 + asked.confidence) / 2
     sure = f"with confidence {100 * confidence:g} %"
     least = f"{100 * min_lift:g} %".replace("-", "−")
     if estimate.lift is None or estimate.lift_low is None:
-        return Verdict(False, f"{estimate.estimator} cannot tell: {estimate.why}", estimate, min_lift, confidence)
+        return Verdict(False, f"{named} cannot tell: {estimate.why}", estimate, min_lift, confidence)
     passed = estimate.lift_low > min_lift
     why = (
-        f"{estimate.estimator}: lift {percent(estimate.lift)}, at least {percent(estimate.lift_low)} {sure}, "
+        f"{named}: lift {percent(estimate.lift)}, at least {percent(estimate.lift_low)} {sure}, "
         f"{'above' if passed else 'not above'} {least}"
     )
-    if estimate.effective_lists is not None and estimate.effective_lists < FEW:
-        why += f"; few lists agree with the policy's, as many as {estimate.effective_lists:.0f} of equal weight"
+    why += few_agree(estimate)
     if estimate.support < 1:
         why += f" (on {estimate.support:.1%} of the lists; for the others it cannot tell)"
     return Verdict(passed, why, estimate, min_lift, confidence)

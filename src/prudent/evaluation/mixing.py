@@ -52,11 +52,20 @@ class Mixture:
         """One line."""
         contexts = self.better + self.same + self.unsure
         more = "" if self.min_lift == 0 else f" by more than {100 * self.min_lift:g} %".replace("-", "−")
-        return (
-            f"{self.better:,} of {contexts:,} contexts get the policy's list: better than the logged one{more} with "
-            f"confidence {100 * self.confidence:g} % each; {self.unsure:,} keep the logged one, {self.same:,} have "
-            f"it in both" + (f"; {self.unseen:,} are not in the log and left out" if self.unseen else "")
-        )
+        if self.better:
+            get, sure = "gets" if contexts == 1 else "get", f"with confidence {100 * self.confidence:g} % each"
+            head = (
+                f"{self.better:,} of {contexts:,} context{'' if contexts == 1 else 's'} {get} the policy's list: better"
+            )
+        else:
+            head, sure = (
+                "no context gets the policy's list: none is better",
+                f"with confidence {100 * self.confidence:g} %",
+            )
+        keep, have = "keeps" if self.unsure == 1 else "keep", "has" if self.same == 1 else "have"
+        rest = f"{self.unsure:,} {keep} the logged one, {self.same:,} {have} it in both"
+        unseen = f"; {self.unseen:,} {'is' if self.unseen == 1 else 'are'} not in the log and left out"
+        return f"{head} than the logged one{more} {sure}; {rest}{unseen if self.unseen else ''}"
 
 
 def gate_contexts(
@@ -123,6 +132,8 @@ def _wide(table: IntArray, other: IntArray) -> IntArray:
 def mix(read: Read, policy: Policy, log: Log, model: str, asked: Asked, min_lift: float) -> Mixture:
     """The mixed policy, from held-out lists that have been read."""
     held, connection = read.held, read.connection
+    if not held.known.any():
+        raise LogError(f"The policy has a list for none of the contexts in {log.name}: there is nothing to mix.")
     confidence = (1 + asked.confidence) / 2
     fit = direct(held, model, asked.reward)
     usual = usual_table(held.shown())

@@ -5,6 +5,7 @@ Here is what all commands share; what each of them shows stands in the module th
 
 import json
 import os
+import shlex
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -84,6 +85,25 @@ def plain(text: str) -> str:
 def say(line: str) -> None:
     """Print a line as it is: no markup in it, and no break inside a path."""
     out.print(line, markup=False, soft_wrap=True)
+
+
+def tell(sentence: str) -> None:
+    """Print a sentence, broken between words where the terminal ends."""
+    out.print(Text(plain(sentence)))
+
+
+def several(n: int, what: str) -> str:
+    """So many of something.
+
+    >>> several(1, "list"), several(1200, "list")
+    ('1 list', '1,200 lists')
+    """
+    return f"{n:,} {what}{'' if n == 1 else 's'}"
+
+
+def say_next(*command: object) -> None:
+    """Print the command that usually comes next, ready to be pasted."""
+    say(f"Next: {plain(shlex.join(map(str, command)))}")
 
 
 def print_json(content: object) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from prudent.terminal import out, plain, say, table_of
+from prudent.terminal import out, say, several, table_of, tell
 
 if TYPE_CHECKING:
     from prudent.comparison import Comparison
@@ -14,23 +14,27 @@ _POSITIONS = 20  # that a table shows
 
 def show_comparison(found: "Comparison") -> None:
     """What `prudent compare` says."""
-    say(f"Fitted to {found.train_lists:,} lists, scored on {found.test_lists:,} others.\n")
+    say(f"Fitted to {several(found.train_lists, 'list')}, scored on {several(found.test_lists, 'other')}.\n")
     head, *rows = found.rows()
     table = table_of(*head)
     for row in rows:
         table.add_row(*row)
     out.print(table)
-    say("cond.: perplexity given the clicks above. In brackets: click rates, no click models, which cannot win.")
+    tell(
+        "Log-likelihood: higher is better. Perplexity: 1 foresees every click, 2 tosses coins; cond. is the same given "
+        "the clicks above. In brackets: click rates, no click models, which cannot win."
+    )
     for score in found.scores:
         if score.why:
-            say(f"{score.model}: {plain(score.why)}")
+            tell(f"{score.model}: {score.why}")
     told = [score for score in found.scores if score.predicted_ctr]
     names = [score.model for score in told]
     _show_by_position(
         "click rate", [("observed", found.observed_ctr), *((s.model, s.predicted_ctr) for s in told)], ".3f"
     )
     _show_by_position("perplexity", list(zip(names, (score.by_position for score in told), strict=True)), ".3f")
-    say(f"\n{found.verdict}")
+    out.print()
+    tell(found.verdict)
 
 
 def show_tuning(found: "Tuning") -> None:
@@ -39,8 +43,8 @@ def show_tuning(found: "Tuning") -> None:
 
     said = found.provenance
     say(
-        f"{found.repetitions} logs with clicks by {found.model}, fitted to {said['past_lists']:,} lists of "
-        f"{said['contexts']:,} contexts."
+        f"{found.repetitions} logs with clicks by {found.model}, fitted to {several(said['past_lists'], 'list')} of "
+        f"{several(said['contexts'], 'context')}."
     )
     say(f"Error: what lists lack of the value of the best ones ({found.unit}).")
     say(f"That of the logged lists: {found.logged_error:.4f}\n")
@@ -52,8 +56,11 @@ def show_tuning(found: "Tuning") -> None:
     later = found.confirmation
     if later is not None:
         worth = f"{later.bound} is worth {later.value:.4f}, {DEFAULT} {later.default_value:.4f}"
-        say(f"\nOn {later.lists:,} held-out lists {worth}: {later.difference:+.4f} ± {later.difference_se:.4f}.")
-    say(f"\n{found.verdict}")
+        held_out, gain = several(later.lists, "held-out list"), f"{later.difference:+.4f} ± {later.difference_se:.4f}"
+        out.print()
+        tell(f"On {held_out} {worth}: {gain}.")
+    out.print()
+    tell(found.verdict)
 
 
 def _show_by_position(what: str, columns: Sequence[tuple[str, Sequence[float | None]]], how: str) -> None:
@@ -65,4 +72,4 @@ def _show_by_position(what: str, columns: Sequence[tuple[str, Sequence[float | N
     out.print()
     out.print(table)
     if positions > _POSITIONS:
-        say(f"... and {positions - _POSITIONS} more positions (--json has them all)")
+        say(f"... and {several(positions - _POSITIONS, 'more position')} (--json has them all)")

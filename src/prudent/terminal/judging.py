@@ -6,41 +6,53 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from prudent.terminal import out, plain, print_json, say, table_of
+from prudent.terminal import out, plain, print_json, say, table_of, tell
 
 if TYPE_CHECKING:
     from prudent.evaluation import Evaluation, Mixture, Verdict
-
-
-NARROW = 80
-"""Letters of a line that the table needs."""
 
 
 def show_evaluation(evaluation: "Evaluation") -> None:
     """A table of what can be told, and a sentence for what cannot."""
     from prudent.evaluation.offline import HEADINGS
 
-    if out.width < NARROW:  # lines that are too long are better than numbers that are cut
+    told = [row for row in evaluation.rows if len(row) == len(HEADINGS)]
+    heads = (*HEADINGS[:-1], "effective")  # of eight columns within eighty letters, the last heading breaks
+    needed = sum(max(map(len, column)) + 1 for column in zip(heads, *told, strict=True)) - 1
+    if out.width < needed:  # lines that are too long are better than numbers that are cut
         for line in str(evaluation).splitlines():
             say(plain(line))
+        _close(evaluation)
         return
-    told = [estimate for estimate in evaluation if estimate.tells]
     say(plain(evaluation.title))
     if told:
         table = table_of(*HEADINGS)
-        table.padding = (0, 1, 0, 0)  # eight columns within eighty letters, of which only the last heading breaks
+        table.padding = (0, 1, 0, 0)
         for column in table.columns[:-1]:
             column.no_wrap = True
-        for row in evaluation.rows:
-            if len(row) == len(HEADINGS):
-                table.add_row(*map(Text, row))
+        for row in told:
+            table.add_row(*map(Text, row))
         out.print(table)
+    for names, why in _together(evaluation, told=False):
+        out.print(Text(f"{names} cannot tell: ", style="yellow") + Text(plain(why)))
+    for names, why in _together(evaluation, told=True):
+        out.print(Text(plain(f"{names}: {why}"), style="dim"))
+    _close(evaluation)
+
+
+def _together(evaluation: "Evaluation", told: bool) -> list[tuple[str, str]]:
+    """Estimators about which there is the same to say, and what."""
+    by_reason: dict[str, list[str]] = {}
     for estimate in evaluation:
-        if not estimate.tells:
-            name = Text(f"{estimate.estimator} cannot tell: ", style="yellow")
-            out.print(name + Text(plain(estimate.why)), soft_wrap=True)
-    for note in evaluation.notes:
-        out.print(Text(plain(note), style="dim"), soft_wrap=True)
+        if estimate.why and estimate.tells == told:
+            by_reason.setdefault(estimate.why, []).append(estimate.estimator)
+    return [(", ".join(names), why) for why, names in by_reason.items()]
+
+
+def _close(evaluation: "Evaluation") -> None:
+    """What to make of the numbers."""
+    out.print()
+    tell(evaluation.verdict)
 
 
 def show_verdict(verdict: "Verdict", as_json: bool) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
-from prudent.terminal import out, plain, say, table_of
+from prudent.terminal import out, plain, say, several, table_of
 
 if TYPE_CHECKING:
     from prudent.health import Health
@@ -34,7 +34,7 @@ def show_health(health: "Health") -> None:
         chart.add_row(str(position), f"{ctr:.3f}", "▇" * round(24 * ctr / top))
     out.print(chart)
     if len(health.ctr) > 20:
-        out.print(f"... and {len(health.ctr) - 20} more positions (--json has them all)")
+        say(f"... and {several(len(health.ctr) - 20, 'more position')} (--json has them all)")
     out.print()
     if health.rejected:
         rejected = table_of("rejected lists", "")
@@ -51,7 +51,7 @@ def show_health(health: "Health") -> None:
 
 def show_counted(said: Mapping[str, Any], output: str) -> None:
     """What `prudent count` says."""
-    say(f"Counted {said['lists']:,} lists into {plain(output)}.")
+    say(f"Counted {several(said['lists'], 'list')} into {plain(output)}.")
     _show_rejected(said)
 
 
@@ -71,22 +71,25 @@ def show_provenance(said: Mapping[str, Any]) -> None:
     summary = said["summary"]
     method = said.get("method")
     made_by = method or f"{said['model']} and {said['bound']}"
-    say(f"{summary['contexts']:,} lists by {made_by}, from {said['counts']['lists']:,} logged")
+    say(f"{several(summary['contexts'], 'list')} by {made_by}, from {said['counts']['lists']:,} logged")
     _show_choice(said)
     _show_rejected(said["counts"])
     if "days" in said["counts"]:
         say(f"Read: {describe(said['counts']['days'])}.")
     if summary["too_few_lists"]:
-        say(f"Left out for fewer than {said['min_lists']:,} logged lists: {summary['too_few_lists']:,} contexts.")
+        few = several(summary["too_few_lists"], "context")
+        say(f"Left out for fewer than {several(said['min_lists'], 'logged list')}: {few}.")
     if summary["without_candidates"]:
-        say(f"Left out because nothing may be shown there: {summary['without_candidates']:,} contexts.")
-    say(f"{summary['differ']:,} of {summary['contexts']:,} differ from the list that was mostly shown.\n")
+        say(f"Left out because nothing may be shown there: {several(summary['without_candidates'], 'context')}.")
+    differ = summary["differ"]
+    some = f"All {differ:,}" if 1 < differ == summary["contexts"] else f"{differ:,} of {summary['contexts']:,}"
+    say(f"{some} {'differs' if differ == 1 else 'differ'} from the list that was mostly shown.\n")
     columns = ("estimated", "lower bound") if method is None else (f"as {method} estimates it",)
     table = table_of(f"value of a list ({summary['unit']})", *columns)
     for name, of in (("new", ""), ("mostly shown", "usual_")):
         table.add_row(name, *(f"{summary[of + kind]:.4f}" for kind in ("value", "lower")[: len(columns)]))
     out.print(table)
-    if method is None and summary["value"] < summary["usual_value"]:
+    if method is None and round(summary["value"], 4) < round(summary["usual_value"], 4):
         say("By this estimate the new lists are worse than what was mostly shown: this log is no reason to change.\n")
     elif method is None:
         out.print()

@@ -41,7 +41,7 @@ def tune(
     log: Log,
     test: Log | None = None,
     bounds: Sequence[str | Bound] = BOUNDS,
-    deltas: Sequence[float] = DELTAS,
+    deltas: Sequence[float] | float = DELTAS,
     model: str | ClickModel = "auto",
     length: int | None = None,
     repetitions: int = REPETITIONS,
@@ -76,6 +76,8 @@ def tune(
     """
     arms = read_arms(bounds, deltas)
     believed = click_models.parse(model) if isinstance(model, str) else model
+    if not hasattr(believed, "learn"):
+        raise UsageError(f"{model!r} is no click model. Known: {', '.join(click_models)}.")
     repetitions = whole_number("repetitions", repetitions, 2)
     how = Halving("tune", test, holdout, by, time, whole_number("seed", seed, 0))
     before, after, about = how.read(log, length, engine or DuckDB(), max_bad, MOST)
@@ -115,14 +117,20 @@ def tune(
     )
 
 
-def read_arms(given: Sequence[str | Bound], deltas: Sequence[float]) -> list[Arm]:
+def read_arms(given: Sequence[str | Bound], deltas: Sequence[float] | float) -> list[Arm]:
     """The settings to try; the default is always among them, and none is there twice."""
+    given = [given] if isinstance(given, str) else given
+    deltas = [deltas] if isinstance(deltas, int | float) else deltas
+    if not given:
+        raise UsageError(f"There is no bound to try. Known: {', '.join(bounds)}.")
     for delta in deltas:
         check_delta(delta)
     every = tuple(dict.fromkeys(float(delta) for delta in deltas))
     arms: list[Arm] = []
     for one in [*given, DEFAULT]:
         bound = bounds.parse(one) if isinstance(one, str) else one
+        if not hasattr(bound, "lower"):
+            raise UsageError(f"{one!r} is no bound. Known: {', '.join(bounds)}.")
         swept = isinstance(one, str) and "delta" not in one and hasattr(bound, "delta")
         if swept and not every:
             raise UsageError(f"{bound} needs a δ to be tried at: say which, or write it as {one}(delta=0.2).")
