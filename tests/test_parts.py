@@ -27,7 +27,7 @@ BOUNDS = ["mle", "hoeffding", "bayes", "eb", "eb(pool=context)", "exposure", "hi
 def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Contexts of very different sizes, with lists of different lengths."""
     folder = tmp_path_factory.mktemp("log")
-    world = make_world("pbm", contexts=60, items=(3, 40), length=6, zipf=1.2, exploration=2, seed=5)
+    world = make_world("pbm", contexts=30, items=(3, 40), length=6, zipf=1.2, exploration=2, seed=5)
     table = pq.read_table(write_log(world, 8_000, folder / "log.parquet", seed=5))
     rng = np.random.default_rng(0)
     length = rng.integers(1, 7, table.num_rows).tolist()

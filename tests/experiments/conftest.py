@@ -4,15 +4,17 @@ from functools import partial
 
 import pytest
 
-from prudent.experiments import bench, paper
+from prudent.experiments import bench, default, paper
 from prudent.experiments.sources import YandexLike
 
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Queries with few items, label sets of few queries, two sample sizes; all else is as it is."""
+    """Queries with few items, label sets of few queries, a floor of two logs, two sample sizes; all else as it is."""
     few = partial(YandexLike, items=(5, 8))
-    for module in (bench, paper):
+    for module in (bench, default, paper):
         monkeypatch.setattr(module, "YandexLike", few)
     monkeypatch.setattr(paper, "QUERIES", 6)
+    monkeypatch.setattr(default, "_QUERIES", dict.fromkeys(default._QUERIES, 6))
+    monkeypatch.setattr(default, "FLOOR_LOGS", 2)
     monkeypatch.setattr(paper, "SIZES", (50, 200))
