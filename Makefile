@@ -1,7 +1,8 @@
-# Everything a checkout needs, with nothing on the machine but make and Python 3.11 or newer:
+# Everything a checkout needs, with make and Python 3.11 or newer:
 #
 #   make demo        a worked example in the terminal
-#   make test        the whole test suite, with coverage; the programs that it needs besides are in .ci/run
+#   make test        the whole test suite, with coverage; it also needs npm, Java, chromium, Redis and PostgreSQL,
+#                    which .ci/run installs where they are missing
 #
 # Another Python: make PYTHON=python3.13 test. Another place for the environment: make VENV=/tmp/venv test.
 

@@ -189,7 +189,12 @@ def claims_page(verdicts: Sequence[Verdict]) -> str:
     return CLAIMS_INTRO + "\n" + markdown(verdicts)
 
 
-CLAIMS_INTRO = """\
+OLDER = """\
+The figures of `dcm` here are older than its present estimate of λ, which draws θ to the click rate of the context. The
+changelog says under *Numbers* what that moved.
+"""
+
+CLAIMS_INTRO = f"""\
 # The paper's claims
 
 These are the sentences in which the paper says what came out of its experiments, in our words. Each is tried on our
@@ -201,7 +206,8 @@ on the same logs is more than two standard errors from zero, or as many as Stude
 few. *Production* lists are resampled from a log, or drawn by a
 simulated ranker that knows something. *Uniform* lists are drawn at random. The paper's Section 8.1 names both.
 `prudent reproduce claims -o DIR` makes this table from your own runs.
-"""
+
+{OLDER}"""
 
 
 def results_page(verdicts: Sequence[Verdict]) -> str:
@@ -211,12 +217,13 @@ def results_page(verdicts: Sequence[Verdict]) -> str:
     return "\n".join([*parts, default()]).rstrip("\n") + "\n"
 
 
-INTRO = """\
+INTRO = f"""\
 # Results
 
 `prudent reproduce` runs the paper's experiments again. This page shows what came out. It is written by
 `docs/results.py` from the tables in `docs/results`; no measured number on it was typed by hand.
 
+{OLDER}
 | what is run on | is it real? | what to know |
 |---|---|---|
 | Yandex | yes: queries, lists and clicks | The public sample of the relevance-prediction log has 20 queries. The ten \

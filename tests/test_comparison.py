@@ -18,6 +18,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import prudent
+from prudent.cells import FEWEST
 from prudent.click_models import ClickModel
 from prudent.comparison import MODELS, Comparison, Score, choose, compare, compare_lists, read_models, split_lists
 from prudent.comparison import logs as comparing
@@ -26,7 +27,7 @@ from prudent.errors import LogError, PrudentWarning, UsageError
 from prudent.readers import read_yandex
 from prudent.shown import Shown as Arrays
 from prudent.simulate import World, draw, make_world, write_log
-from prudent.whole_lists import FEWEST, read_parts
+from prudent.whole_lists import read_parts
 
 from . import strategies
 from .command import run
@@ -325,6 +326,22 @@ def test_lists_without_a_click_can_be_scored_on() -> None:
     assert all(score.behind_se is None for score in found.scores)  # a single list tells nothing of the spread
     assert not found.clear
     assert found.verdict.startswith("No clear winner")
+
+
+@pytest.mark.parametrize(
+    ("behind", "said"),
+    [
+        ({"pbm": 0.01}, "No clear winner: pbm is within two standard errors of dcm."),
+        ({"pbm": 0.01, "cm": 0.015}, "No clear winner: pbm and cm are within two standard errors of dcm."),
+        ({"pbm": 0.01, "cm": 0.5}, "No clear winner: pbm is within two standard errors of dcm."),
+    ],
+)
+def test_the_near_are_near_the_winner_and_nothing_is_said_of_each_other(behind: dict[str, float], said: str) -> None:
+    scores = [
+        Score(model, -1.0 - by, 1.2, 1.2, (1.2,), (0.1,), 0.0, behind=by, behind_se=0.01 if by else 0.0)
+        for model, by in {"dcm": 0.0, **behind}.items()
+    ]
+    assert Comparison(tuple(scores), "dcm", (0.1,), 1, 1).verdict == said
 
 
 def test_lists_longer_than_any_fitted_to() -> None:

@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -98,6 +99,13 @@ def test_links_in_the_repository_resolve(page: Path) -> None:
     targets = [target for target in LINK.findall(page.read_text(encoding="utf-8")) if "://" not in target]
     missing = [target for target in targets if not (page.parent / target).exists()]
     assert not missing
+
+
+def test_contributing_has_the_order_of_the_modules() -> None:
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    (contract,) = settings["tool"]["importlinter"]["contracts"]
+    (shown,) = (block.text for block in blocks(ROOT / "CONTRIBUTING.md") if "→" in block.text)
+    assert [f"prudent.{name.strip()}" for name in reversed(shown.split("→"))] == contract["layers"]
 
 
 @pytest.mark.parametrize("name", prudent.__all__)

@@ -80,28 +80,37 @@ def test_folder_in_place_of_a_file(folder: Path) -> None:
 def test_missing_column_helps() -> None:
     log = prudent.Log("x.parquet", context="query")
     with pytest.raises(LogError) as raised:
-        log.find(["Query", "items", "clicks"], "x.parquet")
+        log.check_columns(["Query", "items", "clicks"], "x.parquet")
     assert str(raised.value) == (
         "x.parquet has no column 'query' for the context. Did you mean 'Query'? It has: Query, items, clicks. "
         "Say which one it is: context=... (--context)."
     )
 
 
+def test_all_missing_columns_are_named_at_once() -> None:
+    with pytest.raises(LogError) as raised:
+        prudent.Log("x.parquet").check_columns(["query", "items", "clicked"], "x.parquet")
+    assert str(raised.value) == (
+        "x.parquet has no column 'context' for the context. Nor one 'clicks' for the clicks. It has: query, items, "
+        "clicked. Say which ones they are: context=..., clicks=... (--context, --clicks)."
+    )
+
+
 def test_the_other_layout_is_recognised() -> None:
     rows, lists = ["impression", "context", "item", "position", "click"], ["context", "items", "clicks"]
     with pytest.raises(LogError, match=r"It looks like the layout 'rows': layout='rows' \(--layout rows\)"):
-        prudent.Log("x.parquet").find(rows, "x.parquet")
+        prudent.Log("x.parquet").check_columns(rows, "x.parquet")
     with pytest.raises(LogError, match=r"It looks like the layout 'lists': layout='lists' \(--layout lists\)"):
-        prudent.Log("x.parquet", layout="rows").find(lists, "x.parquet")
+        prudent.Log("x.parquet", layout="rows").check_columns(lists, "x.parquet")
 
 
 def test_columns_that_nobody_asked_for_may_clash() -> None:
-    prudent.Log("x.parquet").find(["context", "items", "clicks", "x", "X", "x"], "x.parquet")
+    prudent.Log("x.parquet").check_columns(["context", "items", "clicks", "x", "X", "x"], "x.parquet")
 
 
 def test_candidates_have_two_columns() -> None:
     with pytest.raises(LogError, match=r"c\.csv has no column 'item' for the item"):
-        Candidates("c.csv").find(["context"], "c.csv")
+        Candidates("c.csv").check_columns(["context"], "c.csv")
 
 
 def test_reasons_are_different() -> None:

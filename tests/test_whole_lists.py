@@ -254,7 +254,7 @@ def test_command_writes_the_same_policy(folder: Path, method: str) -> None:
     assert f"3 lists by {method}, from 14 logged" in ran.said
     assert f"as {method} estimates it" in ran.said
     assert "it is not what they will get" in ran.said
-    assert "lower bound" not in ran.said
+    assert "pessimistic" not in ran.said
     assert chosen(prudent.Policy.read("policy.parquet")) == chosen(rank_by(LOG, method))
     assert pq.read_table("scores.parquet").num_rows == 6
 

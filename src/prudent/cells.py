@@ -81,13 +81,15 @@ MOST = 200_000
 """Pairs to learn from: a handful of numbers need no billion rows."""
 MOST_CELLS = 2_000_000
 """The same in cells, of which a pair that was shown often has many."""
+FEWEST = 5
+"""Contexts to learn from, however large they are: a few giant ones must not stand for all."""
 
 
 def enough(pairs: IntArray, cells: IntArray, share: float = 1.0) -> int:
     """How many contexts, of so many pairs and cells each and in this order, are enough to learn from."""
     limits = ((pairs, share * MOST), (cells, share * MOST_CELLS))
     few = [np.searchsorted(np.cumsum(of), most, side="right") for of, most in limits]
-    return max(int(min(few)), min(5, len(pairs)))  # a few giant contexts must not stand for all
+    return max(int(min(few)), min(FEWEST, len(pairs)))
 
 
 def heaviest(order: IntArray, pairs: IntArray, cells: IntArray, lists: FloatArray, longest: IntArray) -> BoolArray:

@@ -81,7 +81,7 @@ class Table(ABC):
         """What to call the source in a message."""
         return ", ".join(self.names)
 
-    def find(self, columns: Iterable[str], where: str) -> None:
+    def check_columns(self, columns: Iterable[str], where: str) -> None:
         """Check that the source's `columns` hold what is needed."""
         columns = list(columns)
         for meaning, name in self.columns.items():
@@ -91,17 +91,21 @@ class Table(ABC):
                     f"{where} has {len(twins)} columns that read {name!r} ({', '.join(map(repr, twins))}); "
                     f"which of them is the {meaning}? Rename all but one."
                 )
-            if name not in columns:
-                raise LogError(
-                    f"{where} has no column {name!r} for the {meaning}.{did_you_mean(name, columns)} "
-                    f"It has: {', '.join(columns) or 'no columns at all'}. {self._remedy(meaning)}{self._hint(columns)}"
-                )
+        missing = {meaning: name for meaning, name in self.columns.items() if name not in columns}
+        for meaning, name in missing.items():
+            others = "".join(f" Nor one {of!r} for the {what}." for what, of in missing.items() if what != meaning)
+            raise LogError(
+                f"{where} has no column {name!r} for the {meaning}.{did_you_mean(name, columns)}{others} "
+                f"It has: {', '.join(columns) or 'no columns at all'}. {self._remedy(*missing)}{self._hint(columns)}"
+            )
 
     def _hint(self, columns: list[str]) -> str:
         return ""
 
-    def _remedy(self, meaning: str) -> str:
-        return f"Say which one it is: {meaning}=... ({_option(meaning)})."
+    def _remedy(self, *meanings: str) -> str:
+        named = ", ".join(f"{meaning}=..." for meaning in meanings)
+        which = "which one it is" if len(meanings) == 1 else "which ones they are"
+        return f"Say {which}: {named} ({', '.join(map(_option, meanings))})."
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -165,12 +169,12 @@ class Log(Table):
         columns = ", ".join(f"{meaning}={name!r}" for meaning, name in self.columns.items())
         return f"Log({self.name}, layout={self.layout!r}, {columns})"
 
-    def find(self, columns: Iterable[str], where: str) -> None:
+    def check_columns(self, columns: Iterable[str], where: str) -> None:
         """Check that the source's `columns` hold what is needed, and are not what a log ends up as."""
         columns = list(columns)
         if {"context", "rank", "item", "lower", "mean"} <= set(columns):
             raise LogError(f"{where} is a policy, which prudent rank has written. Give it a log, or counts.")
-        super().find(columns, where)
+        super().check_columns(columns, where)
 
     def _hint(self, columns: list[str]) -> str:
         other: Layout = "rows" if self.layout == "lists" else "lists"
@@ -184,8 +188,8 @@ class Candidates(Table):
 
     source: Any
 
-    def _remedy(self, meaning: str) -> str:
-        return f"Candidates have the columns context and item: rename the one that is the {meaning}."
+    def _remedy(self, *meanings: str) -> str:
+        return f"Candidates have the columns context and item: rename what is the {' and the '.join(meanings)}."
 
     @property
     def columns(self) -> dict[str, str]:

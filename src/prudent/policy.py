@@ -90,8 +90,9 @@ class Policy:
     def contexts(self) -> duckdb.DuckDBPyRelation:
         """One row per context.
 
-        ``lists`` that were logged; ``value`` of the new list as estimated and its ``lower`` bound; the same of the list
-        that was mostly shown, ``usual_value`` and ``usual_lower``; and whether the two lists ``differ``.
+        ``lists`` that were logged; ``value`` of the new list as estimated, and ``lower``, its pessimistic value, which
+        is that of the lower bounds of its items; the same of the list that was mostly shown, ``usual_value`` and
+        ``usual_lower``; and whether the two lists ``differ``. A pessimistic value is no bound at a stated level.
         """
         return self.connection.sql(self._query("contexts"))
 

@@ -108,7 +108,13 @@ def split(
             )
     for name, target in (("train", train), ("holdout", holdout)):
         settings = {"by": by, "share": share, **({"seed": seed} if time is None else {"time": time})}
-        about = {"prudent": __version__, "inputs": list(log.names), "part": name, "lists": getattr(found, name)}
+        about = {
+            "prudent": __version__,
+            "inputs": list(log.names),
+            "part": name,
+            "lists": getattr(found, name),
+            "of_lists": found.train + found.holdout,
+        }
         write_manifest(target, {**about, **settings})
         _warn_of_bad_lists(log, Path(target), engine)
     return found

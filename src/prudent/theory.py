@@ -1,8 +1,8 @@
 """Widths of confidence intervals and the theorem's bound on the error (Sec. 7).
 
-Two corrections to the printed formulas. Lemmas 1 and 2 bound the *absolute* deviation, so both tails count: they
-need log(2/δ), not log(1/δ). And near-optimal logging improves the theorem's bound by a factor of √(|𝓔|/K), not
-|𝓔|/K.
+Three corrections to what is printed. Lemmas 1 and 2 bound the *absolute* deviation, so both tails count: they need
+log(2/δ), not log(1/δ). Near-optimal logging improves the theorem's bound by a factor of √(|𝓔|/K), not |𝓔|/K. And the
+theorem is about the list that maximises V̂(A) − c(A), which is not always the list of Algorithm 1; see `error_bound`.
 
 All of it is frequentist, about the estimates n₊/n of items examined n times, n fixed in advance. It is exact for
 the cascade and the dependent-click model with known position parameters, approximate for the position-based one,

@@ -14,6 +14,7 @@ from prudent import __version__
 from prudent.algorithm import CONTEXTS, append, differences, named_lists, named_scores, only, whole_number
 from prudent.arrays import BoolArray, IntArray
 from prudent.baselines import Rival, fold, rivals
+from prudent.cells import FEWEST
 from prudent.counts import MAX_BAD, Counts, check_max_bad, check_tally
 from prudent.engines import Tally
 from prudent.engines.duckdb import DuckDB
@@ -195,10 +196,6 @@ def _check_names(connection: duckdb.DuckDBPyConnection, logs: Sequence[Log], fil
                 f"{logs[0].name} names its contexts and items by {first}, {log.name} by {kinds}: "
                 "they have nothing in common."
             )
-
-
-FEWEST = 5
-"""Contexts of a sample, however large they are: a few giant ones must not stand for all."""
 
 
 def sample_of(connection: duckdb.DuckDBPyConnection, contexts: str, most: int) -> str:

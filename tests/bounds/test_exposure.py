@@ -259,7 +259,7 @@ def test_a_sample_has_whole_contexts_and_at_least_five(monkeypatch: pytest.Monke
     some = logged(0.8, contexts=40)
     everything = Exposure().score(some)
     assert everything.fitted["contexts"] == 40
-    monkeypatch.setattr(exposure, "_MOST_PAIRS", 200)
+    monkeypatch.setattr(exposure, "MOST", 200)
     rows = exposure.sample_pairs(some)
     assert 150 < rows.size <= 200
     examined = np.bincount(some.context[some.examined > 0])
@@ -269,7 +269,7 @@ def test_a_sample_has_whole_contexts_and_at_least_five(monkeypatch: pytest.Monke
     sample = Exposure().score(some)
     assert sample.fitted["pairs"] == rows.size
     assert sample.lower.shape == everything.lower.shape
-    monkeypatch.setattr(exposure, "_MOST_PAIRS", 10)
+    monkeypatch.setattr(exposure, "MOST", 10)
     assert np.unique(some.context[exposure.sample_pairs(some)]).size == 5
 
 

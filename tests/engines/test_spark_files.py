@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 import prudent
 from prudent.counts import QUERY
-from prudent.engines import Tally
+from prudent.engines import Tally, hadoop
 from prudent.errors import LogError, UsageError, WriteError
 from prudent.log import ODD, REASONS, Layout
 
@@ -387,7 +387,9 @@ def read(folder: Path) -> list[Any]:
 
 
 @pytest.mark.parametrize("away", [False, True])
-def test_counts_go_to_a_folder(away: bool, elsewhere: Path, tmp_path: Path, spark: prudent.Spark) -> None:
+def test_counts_go_to_a_folder(
+    away: bool, elsewhere: Path, tmp_path: Path, spark: prudent.Spark, quick: SparkSession
+) -> None:
     pq.write_table(table([*SMALL, ("shoes", ("a", "a"), (0, 1))]), tmp_path / "log.parquet")
     log = prudent.Log(tmp_path / "log.parquet")
     at, target = (elsewhere, "viewfs://elsewhere/logs/counts") if away else (tmp_path, str(tmp_path / "counts"))
@@ -405,7 +407,7 @@ def test_counts_go_to_a_folder(away: bool, elsewhere: Path, tmp_path: Path, spar
         spark.write_counts(log, QUERY, target, refuse)
     assert sorted((at / "counts").iterdir()) == before
     assert not [*at.glob(".*.part")]
-    parts = spark.fetch(target, tmp_path / "here")
+    parts = hadoop.fetch(quick, target, tmp_path / "here")
     assert {file.suffix for file in parts} == {".parquet"}
     assert all(file.is_file() for file in parts)
 
@@ -431,10 +433,10 @@ def test_folders_and_files_that_are_no_counts_stay(tmp_path: Path, spark: pruden
     assert pq.read_table(tmp_path / "log.parquet").num_rows == 3
 
 
-def test_small_files(tmp_path: Path, elsewhere: Path, spark: prudent.Spark) -> None:
+def test_small_files(tmp_path: Path, elsewhere: Path, spark: prudent.Spark, quick: SparkSession) -> None:
     for path in (str(tmp_path / "a.json"), "viewfs://elsewhere/logs/a.json"):
-        assert spark.read_text(path) is None
+        assert not hadoop.exists(quick, path)
         for content in ("{}\n", '{"é": 1}\n'):
             spark.write_text(path, content)
-            assert spark.read_text(path) == content
+            assert hadoop.read_text(quick, path) == content
     assert not [*elsewhere.glob(".*.part"), *tmp_path.glob(".*.part")]

@@ -12,12 +12,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from scipy.stats import beta
 
 import prudent
 from prudent.errors import LogError, PrudentWarning, UsageError
 from prudent.evaluation import Evaluation, gate_contexts
 from prudent.evaluation.estimators import estimators
-from prudent.evaluation.judgement import KEYS, Estimate
+from prudent.evaluation.judgement import Estimate
 from prudent.evaluation.offline import in_words
 
 from ..command import run
@@ -221,23 +222,26 @@ GOOD = Estimate(
 def test_words_for_what_the_numbers_say() -> None:
     by = "By ips (inverse propensities), the new lists"
     assert said_by(GOOD) == (
-        f"{by} earn 10.0 % more clicks than the logged ones, +2.0 % to +18.0 % with confidence 95 %: surely more."
+        f"{by} earn 10.0 % more clicks than the logged ones, +2.0 % to +18.0 % with confidence 95 %: "
+        "more, by this interval."
     )
     assert said_by(replace(GOOD, lift_low=-0.02)).endswith(
         "−2.0 % to +18.0 % with confidence 95 %: that may be chance."
     )
     worse = replace(GOOD, lift=-0.1, lift_low=-0.18, lift_high=-0.02)
     assert "earn 10.0 % fewer clicks" in said_by(worse)
-    assert said_by(worse).endswith("surely fewer.")
+    assert said_by(worse).endswith(": fewer, by this interval.")
     assert said_by(replace(worse, reward="any-click")).startswith(f"{by} are clicked 10.0 % less often than")
-    assert said_by(replace(GOOD, lift=0.0, lift_low=0.0, lift_high=0.0)).endswith(": that may be chance.")
+    assert said_by(replace(worse, reward="any-click")).endswith(": less often, by this interval.")
+    assert said_by(replace(GOOD, lift=0.0, lift_low=0.0)).endswith(": that may be chance.")
+    assert "all lists that tell are alike" in said_by(replace(GOOD, lift_low=0.1, lift_high=0.1))
     assert "earn as many clicks as the logged ones" in said_by(replace(GOOD, lift=0.0))
     assert said_by(replace(GOOD, lift_low=None, lift_high=None)).endswith(
         "– to – with confidence 95 %: that may be chance."
     )
     assert "there is nothing to compare that with" in said_by(replace(GOOD, lift=None, lift_low=None, lift_high=None))
     assert "few lists agree with the policy's, as many as 3 of" in said_by(replace(GOOD, effective_lists=3.2))
-    assert said_by(replace(GOOD, support=0.5)).endswith("surely more (on 50.0% of the lists).")
+    assert said_by(replace(GOOD, support=0.5)).endswith(": more, by this interval (on 50.0% of the lists).")
 
 
 def test_words_are_about_the_row_to_trust() -> None:
@@ -386,6 +390,44 @@ def test_the_gate_context_by_context(tmp_path: Path) -> None:
     assert positive + negative <= impressions == 200
 
 
+def test_a_mixed_policy_claims_no_bound_for_the_lists_that_stay(tmp_path: Path) -> None:
+    """What made the policy is told apart: explain must not read rows of the held-out log by its bound and prior."""
+    log, good = two_orders()
+    policy = replace(
+        prudent.Policy.read(policy_file(tmp_path / "p.parquet", good)),
+        provenance={
+            "prudent": "0",
+            "model": "pbm",
+            "bound": "bayes(delta=0.2)",
+            "length": 2,
+            "counts": {"inputs": ["train.parquet"], "lists": 9, "rejected": {}, "left_out": {}},
+            "fitted": {"examination": [1.0, 0.3], "prior": {"alpha": 1.0, "beta": 1.0}},
+            "summary": {"contexts": 10, "differ": 10, "unit": "expected clicks"},
+        },
+    )
+    mixed = gate_contexts(policy, log).policy
+    assert set(mixed.provenance) == {"prudent", "length", "counts", "mixed"}
+    assert mixed.provenance["prudent"] == prudent.__version__
+    assert mixed.provenance["counts"] == policy.provenance["counts"]
+    assert mixed.provenance["mixed"]["policy"] == {"model": "pbm", "bound": "bayes(delta=0.2)"}
+    told = mixed.explain("q9")
+    assert [(one.lower, one.mean, one.upper) for one in told.candidates] == [(None, None, None)] * 2
+    assert any("nothing to say about how sure an item is" in note for note in told.notes)
+    said = prudent.report(mixed, log, tmp_path / "page.html")
+    assert said["promise"]["kind"] == "none"
+    assert "bound" in [setting.name for setting in prudent.diff(policy, mixed).settings]
+
+
+def test_rows_that_keep_the_logged_list_are_what_the_page_says(tmp_path: Path) -> None:
+    log, good = two_orders()
+    mixture = gate_contexts(prudent.Policy.read(policy_file(tmp_path / "p.parquet", good)), log)
+    rows = mixture.policy.lists().filter("context = 'q9'").fetchall()
+    assert len(rows) == 2
+    for *_, lower, mean, positive, negative, _ in rows:
+        assert lower == pytest.approx(beta.ppf(1 - mixture.confidence, 1 + positive, 1 + negative))
+        assert mean == pytest.approx((1 + positive) / (2 + positive + negative))
+
+
 def test_with_little_evidence_the_logged_lists_stay(tmp_path: Path) -> None:
     lists = [Logged("q", ("a", "b"), (1, 0), (1.0, 1.0)), Logged("q", ("b", "a"), (1, 0), (1.0, 1.0))] * 3
     policy = prudent.Policy.read(policy_file(tmp_path / "p.parquet", {"q": ("b", "a")}))
@@ -453,7 +495,7 @@ def test_evaluate_for_machines(files: tuple[Path, Path]) -> None:
         "estimator reward lists logged logged_low logged_high value low high lift lift_low lift_high "
         "effective_lists support"
     )
-    assert list(told) == list(untold) == [*asked.split(), "largest_weight", "why"] == list(KEYS)
+    assert list(told) == list(untold) == [*asked.split(), "largest_weight", "why"]
     assert told["low"] < told["value"] < told["high"]
     assert {untold[key] for key in asked.split()[3:13]} == {None}
     assert json.loads(run(*command, "--threads", 1).out) == [told]

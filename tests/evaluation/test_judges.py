@@ -8,6 +8,8 @@ import pytest
 
 import prudent
 from prudent.errors import PolicyError, PrudentWarning, UsageError
+from prudent.evaluation.estimators import parse
+from prudent.evaluation.gating import ask_gate, decide
 
 from ..command import run
 from .reference import Logged
@@ -97,6 +99,26 @@ def test_where_the_logged_list_stays_it_stays_whole(tmp_path: Path) -> None:
     assert mixture.policy["b"] == ["p", "q", "r"]
 
 
+def test_few_lists_and_lists_that_are_alike_are_not_enough_for_a_yes() -> None:
+    """Four lists agree, and all were clicked, of which nine in ten are: their own spread would be none."""
+    logged = [Logged("q", ("a", "b"), (int(i % 10 > 0), 0), (1.0, 1.0)) for i in range(60)]
+    lucky = [Logged("q", ("b", "a"), (1, 0), (1.0, 1.0))] * 4
+    asked = ask_gate(-0.5, 0.95, "clicks", "bootstrap", 200, 0)
+    verdict = decide(arrays(logged + lucky, {"q": ("b", "a")}), parse("ips"), asked, -0.5)
+    assert verdict.estimate.lift_low is not None
+    assert -0.5 < verdict.estimate.lift_low < 0
+    assert not verdict.passed
+    assert verdict.why.endswith("few lists agree with the policy's, as many as 4 of equal weight: not enough for a yes")
+    many = decide(arrays(logged + lucky * 10, {"q": ("b", "a")}), parse("ips"), asked, -0.5)
+    assert many.passed
+    same = [Logged("q", ("a", "b"), (1, 0), (1.0, 1.0))] * 60
+    alike = decide(arrays(same, {"q": ("a", "b")}), parse("ips"), asked, -0.5)
+    assert not alike.passed
+    assert alike.why.endswith(
+        "all lists that tell are alike, and nobody knows what chance would do: not enough for a yes"
+    )
+
+
 # --- judges that are none ---------------------------------------------------------------------------------------------
 
 
@@ -125,6 +147,46 @@ def test_the_log_that_a_policy_learned_from_is_no_judge(tmp_path: Path) -> None:
     )
     train.unlink()
     assert run("gate", policy, "--log", tmp_path / "holdout.parquet", "--min-lift", "-0.9", "-e", "ips").code == 0
+
+
+def test_manifests_tell_what_a_log_was_cut_from_and_counted_from(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    clicks = rng.integers(0, 2, (300, 2)).tolist()
+    rows = [("q", ["a", "b"] if i % 2 else ["b", "a"], clicks[i]) for i in range(300)]
+    pa.parquet.write_table(table(rows), "log.parquet")
+    pa.parquet.write_table(table(rows[:250]), "other.parquet")
+    for command in (
+        "split log.parquet -o parts --holdout 0.5",
+        "rank log.parquet -o all.parquet",
+        "rank parts/train.parquet -o part.parquet",
+        "count parts/train.parquet -o counts/ --day 2026-11-15",
+        "rank counts -o days.parquet",
+    ):
+        assert run(*command.split()).code == 0
+
+    def gate(policy: str, log: str) -> str:
+        return run("gate", policy, "--log", log, "--min-lift", "-0.9", "-e", "ips").said
+
+    assert "These lists were cut from log.parquet, all of which the policy learned from" in gate(
+        "all.parquet", "parts/holdout.parquet"
+    )
+    of_them = "Among these are lists that the policy learned from: train.parquet was made of them"
+    for policy in ("part.parquet", "days.parquet"):
+        assert of_them in gate(policy, "log.parquet")
+        assert gate(policy, "parts/holdout.parquet").startswith("pass")
+        assert gate(policy, "other.parquet").startswith("pass")
+    assert "Among these are lists that the policy learned from: counts.parquet was made of them" in gate(
+        "days.parquet", "parts/train.parquet"
+    )
+    Path("log.parquet").unlink()
+    Path("other.parquet").rename("log.parquet")
+    assert gate("part.parquet", "log.parquet").startswith("pass"), "the file is another one now"
+    Path("parts/holdout.parquet.manifest.json").write_text("no JSON")
+    Path("parts/train.parquet.manifest.json").write_text("[1]")
+    assert gate("all.parquet", "parts/holdout.parquet").startswith("pass"), "nobody knows"
 
 
 @pytest.mark.parametrize(

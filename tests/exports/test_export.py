@@ -54,6 +54,7 @@ def test_the_manifest_tells_where_it_came_from(to: str, tmp_path: Path) -> None:
     policy = policy_of(tmp_path, PLAIN)
     manifest = prudent.export(policy, to, tmp_path / "exported")
     assert json.loads(manifest_path(tmp_path / "exported").read_text()) == manifest
+    assert manifest["prudent"] == prudent.__version__
     assert manifest["to"] == str(parse(to)) == to
     assert (manifest["contexts"], manifest["items"]) == (2, 3)
     assert manifest["policy"] == policy.provenance

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import asdict
+from html import unescape
 from pathlib import Path
 
 import duckdb
@@ -108,7 +109,15 @@ def test_a_comparison_that_fails_does_not_stop_the_report(folder: Path) -> None:
     data = report(
         prudent.Policy.read(folder / "policy.parquet"), prudent.Log(folder / "one.parquet"), folder / "one.html"
     )
-    assert data["comparison"]["why"]
+    why = data["comparison"]["why"]
+    assert why == "There is no list to score models on: the log is too short, or the share held out is."
+    assert why in " ".join(unescape((folder / "one.html").read_text(encoding="utf-8")).split())
+
+
+def test_an_estimator_that_is_none_is_told(folder: Path) -> None:
+    policy, log = prudent.Policy.read(folder / "policy.parquet"), prudent.Log(folder / "held_out.parquet")
+    with pytest.raises(UsageError, match="3 is no estimator"):
+        report(policy, log, folder / "page.html", estimator=3)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

@@ -87,7 +87,18 @@ def test_click_rates_are_those_of_the_comparison_where_there_is_one() -> None:
 def test_it_knows_what_each_bound_promises(bound: str, kind: str, right: float) -> None:
     promise = summary(ranked(bound=bound))["promise"]
     assert (promise["kind"], promise["right"]) == (kind, right)
-    render(summary(ranked(bound=bound)))
+
+
+@pytest.mark.parametrize(
+    ("bound", "said"),
+    [
+        ("bayes(delta=0.2)", "for about 90% of the items"),
+        ("hoeffding(delta=0.2)", "with probability 80% or more"),
+        ("mle", "Of items that were seen often, about half are estimated too high."),
+    ],
+)
+def test_the_page_promises_no_more(bound: str, said: str) -> None:
+    assert said in " ".join(render(summary(ranked(bound=bound))).split())
 
 
 def test_a_method_without_bounds_is_reported_too() -> None:

@@ -11,6 +11,7 @@ from scipy.special import expit, gammaln, logit, psi
 from prudent.arrays import FloatArray, IntArray
 from prudent.bounds.base import Scores, bounds, check_delta
 from prudent.bounds.bayes import PosteriorBound, Prior, PriorRule
+from prudent.cells import FEWEST, MOST
 from prudent.click_models.base import Evidence
 
 
@@ -88,7 +89,6 @@ def centred_exposure(evidence: Evidence) -> FloatArray:
     return np.asarray(shown - mean[evidence.context])
 
 
-_MOST_PAIRS = 200_000  # four numbers need no billion rows
 _SEED = 20_230_711  # of the sample; any fixed number does
 
 
@@ -97,7 +97,7 @@ def fit_prior(evidence: Evidence, exposure: FloatArray) -> ExposurePrior:
     rows = sample_pairs(evidence)
     context, positive, negative = evidence.context[rows], evidence.positive[rows], evidence.negative[rows]
     contexts = int(np.count_nonzero(np.bincount(context)))
-    dimension = 2 if contexts >= 5 else 1 if contexts >= 3 else 0
+    dimension = dimension_for(contexts)
     columns = _columns(exposure[rows], dimension)
     slopes, wald, shrinkage = np.zeros(dimension), None, 0.0
     rate = (positive.sum() + 0.5) / (positive.sum() + negative.sum() + 1)
@@ -105,7 +105,7 @@ def fit_prior(evidence: Evidence, exposure: FloatArray) -> ExposurePrior:
     if dimension and identified(columns, positive, negative):
         best, terms = BetaBinomial(positive, negative, columns).maximum(start)
         wald = wald_statistic(best, terms, columns, context)
-        shrinkage = max(0.0, 1 - 4 * dimension / wald) if wald else 0.0
+        shrinkage = kept_share(wald, dimension)
         slopes = shrinkage * best[1:-1] + 0.0  # no −0
         start = best if shrinkage else start
     flat = BetaBinomial(positive, negative, offset=combine(slopes, columns))
@@ -120,6 +120,20 @@ def fit_prior(evidence: Evidence, exposure: FloatArray) -> ExposurePrior:
         contexts=contexts,
         pairs=int(rows.size),
     )
+
+
+def dimension_for(contexts: int) -> int:
+    """q, the dimension of z: among few contexts, one that was logged the other way round would decide the curve."""
+    return 2 if contexts >= 5 else 1 if contexts >= 3 else 0
+
+
+def kept_share(wald: float | None, dimension: int) -> float:
+    """1 − 4q/W, or 0: how much of the slopes is kept.
+
+    W is about q where there is no curve at all. So, nothing is kept of slopes that are less than twice as far from 0,
+    in standard errors, as chance takes them.
+    """
+    return max(0.0, 1 - 4 * dimension / wald) if wald else 0.0
 
 
 # Sums below are numpy's, not products of matrices: those go to as many threads as there are, whose number then
@@ -139,12 +153,12 @@ def combine(slopes: Sequence[float] | FloatArray, columns: Sequence[FloatArray])
 def sample_pairs(evidence: Evidence) -> IntArray:
     """Rows of the examined pairs, of at most about 200k of them: whole contexts in a fixed random order."""
     rows = np.flatnonzero(evidence.examined > 0)
-    if rows.size <= _MOST_PAIRS:
+    if rows.size <= MOST:
         return rows
     size = np.bincount(evidence.context[rows])
     order = np.random.default_rng(_SEED).permutation(np.flatnonzero(size))
-    keep = np.cumsum(size[order]) <= _MOST_PAIRS
-    keep[:5] = True  # or a few giant contexts would forbid the curve
+    keep = np.cumsum(size[order]) <= MOST
+    keep[:FEWEST] = True  # or a few giant contexts would forbid the curve
     chosen = np.zeros(size.size, dtype=bool)
     chosen[order[keep]] = True
     return rows[chosen[evidence.context[rows]]]

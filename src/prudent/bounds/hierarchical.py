@@ -16,7 +16,9 @@ from prudent.bounds.exposure import (
     centred_exposure,
     clip_logit,
     combine,
+    dimension_for,
     identified,
+    kept_share,
     rise,
     sample_pairs,
     wald_statistic,
@@ -116,7 +118,7 @@ def fit_prior(evidence: Evidence, exposure: FloatArray) -> HierarchicalPrior:
     positive, negative, x = evidence.positive[rows], evidence.negative[rows], exposure[rows]
     numbers, context = np.unique(evidence.context[rows], return_inverse=True)
     contexts = numbers.size
-    dimension = 2 if contexts >= 5 else 1 if contexts >= 3 else 0
+    dimension = dimension_for(contexts)
     knot = _knot(x, positive + negative)
     columns = _columns(x, knot, dimension)
     rate = (positive.sum() + 0.5) / (positive.sum() + negative.sum() + 1)
@@ -127,7 +129,7 @@ def fit_prior(evidence: Evidence, exposure: FloatArray) -> HierarchicalPrior:
         likelihood = _Widening(positive, negative, columns)
         best, level, spread, terms = _in_turns(likelihood, np.insert(start, 1, slopes), context, level, spread)
         wald = wald_statistic(best, terms, columns, context)
-        shrinkage = max(0.0, 1 - 4 * dimension / wald) if wald else 0.0
+        shrinkage = kept_share(wald, dimension)
         slopes = shrinkage * best[1:-1] + 0.0  # no −0
         start = best[[0, -1]] if shrinkage else start
     flat = _Widening(positive, negative, offset=combine(slopes, columns))

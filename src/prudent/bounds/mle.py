@@ -14,9 +14,10 @@ from prudent.click_models.base import Evidence
 class Mle(Bound):
     """Clicks per examination, ``L(a) = n₊ / n``: the plug-in of Eq. (2), and no bound at all.
 
-    It promises nothing: about half of the estimates lie above the truth, and the best-looking of many items does so
-    almost surely. It is here to be compared with. Items without evidence get 0, which is not in the paper; 0.5
-    or 1 would put every unseen item on top, for two to six times the error where most items are unseen.
+    It promises nothing: for items that were seen often, about half of the estimates lie above the truth, and that of
+    the best-looking of many items nearly always does. It is here to be compared with. Items without evidence get 0,
+    which is not in the paper; 0.5 or 1 would put every unseen item on top, for two to six times the error where most
+    items are unseen.
     """
 
     def score(self, evidence: Evidence) -> Scores:

@@ -31,8 +31,8 @@ def compact_command(
 ) -> None:
     """Merge old days of counts into one file, and remove them.
 
-    Their sum stays what it was. But merged days cannot be counted anew, [bold]--since[/bold] and [bold]--until[/bold]
-    take all of them or none, and to a [bold]--half-life[/bold] all have the age of the middle one.
+    Their sum stays what it was. But merged days cannot be counted anew, --since and --until take all of them or none,
+    and to a --half-life all have the age of the middle one.
     """
     from prudent.compaction import compact
     from prudent.engines.duckdb import DuckDB
@@ -55,7 +55,7 @@ def diff_command(
         tuple[Path, Path] | None,
         typer.Option(metavar="OLD NEW", help="Their scores, which tell why an item entered a list or left it."),
     ] = None,
-    output: Annotated[Path | None, option("--output", "-o", help="File for all changes, as a table.")] = None,
+    output: Annotated[Path | None, option("--output", "-o", help="Parquet file for all changes.")] = None,
     limit: Annotated[int, typer.Option(min=0, max=10_000, help="Contexts to show, the most shown first.")] = 5,
     as_json: Json = False,
 ) -> None:

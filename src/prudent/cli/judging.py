@@ -151,8 +151,8 @@ def gate_command(
         bool,
         option(
             "--per-context",
-            help="Decide in each context: its new list where that is surely better under a click model, else what "
-            "was mostly shown. Exit code 0 if there is any new list.",
+            help="Decide in each context: its new list where that is better with this confidence, under a click model, "
+            "else what was mostly shown. Exit code 0 if there is any new list.",
         ),
     ] = False,
     output: Annotated[Path | None, option("--output", "-o", help="With --per-context: the mixed policy.")] = None,
@@ -160,7 +160,7 @@ def gate_command(
     max_bad: MaxBad = 0.01,
     as_json: Json = False,
 ) -> None:
-    """Say whether a policy may go out: exit code 0 if its lift is surely above the least, 1 if not."""
+    """Say whether a policy may go out: exit code 0 if its lift is above the least with this confidence, 1 if not."""
     from prudent.evaluation import gate, gate_contexts
     from prudent.policy import Policy
 

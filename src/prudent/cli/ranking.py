@@ -147,7 +147,10 @@ def _next_after_rank(policy: str, learned_from: Sequence[Path], reading: Reading
         say_next("prudent", "evaluate", policy, "--log", beside, *columns_of(reading))
     else:
         say_next("prudent", "evaluate", policy, "--log", "HELD_OUT", *columns_of(reading))
-        tell("HELD_OUT is a log that it has not learned from; prudent split makes one.")
+        tell(
+            "HELD_OUT is a log that it has not learned from: of another day, or what prudent split held out of a log "
+            "before the rest was ranked."
+        )
 
 
 def _rank_on_spark(inputs: Sequence[str], output: str, spark: "Spark", as_json: bool, **settings: Any) -> None:

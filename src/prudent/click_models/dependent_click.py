@@ -143,8 +143,8 @@ class _Tails:
         factor = np.log(np.maximum(1 - clicked / self.lists[self.tail_of_slot], _TINY))
         product = np.bincount(self.tail_of_slot, factor, minlength=len(self.lists))
         others = continuation[self.last_of_slot - 1] * np.exp(product[self.tail_of_slot] - factor)
-        unread = np.maximum(others[self.slot] * (1 - own), _TINY)
-        return np.asarray(unread / ((1 - continuation)[self.last - 1] + unread))
+        unclicked = np.maximum(others[self.slot] * (1 - own), _TINY)  # λP: read on, and clicked nothing
+        return np.asarray(unclicked / ((1 - continuation)[self.last - 1] + unclicked))
 
     def examined(self, weight: FloatArray) -> FloatArray:
         """Examinations of every pair, the tails with their weights."""

@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from prudent.arrays import FloatArray, IntArray
-from prudent.cells import Cells
+from prudent.cells import MOST, Cells
 from prudent.click_models.base import (
     ClickModel,
     Fitted,
@@ -22,11 +22,12 @@ from prudent.click_models.base import (
 from prudent.errors import LogError, NotIdentifiedError, UsageError, did_you_mean
 
 LINK = 20
-"""Impressions that an item needs at each of two positions before it links them."""
+"""Impressions that an item needs at each of two positions before it links them.
+
+With fewer, the ratio of the two examinations would hang on a click or two.
+"""
 ENOUGH = 10
 """Impressions that an item needs at all positions together to have a say in fitting p."""
-MOST = 200_000
-"""Pairs to fit p to: a handful of numbers need no billion rows."""
 _SEED = 20_240_611  # of the sample; any fixed number does
 _TINY = 1e-300  # keeps 0/0, of a pair without clicks, at 0
 
@@ -70,7 +71,7 @@ class PositionBased(ClickModel):
             raise UsageError("counts=weighted divides by the examination of each position; none may be 0.")
 
     def learn(self, cells: Cells, positions: int) -> Fitted:
-        """P of every position, as given or fitted to the items that link them."""
+        """Examination p of every position, as given or fitted to the items that link them."""
         check_positions("examination", self.examination, positions)
         if self.examination:
             return Fitted(self, np.array(self.examination[:positions]))
@@ -145,7 +146,7 @@ def name_groups(groups: Sequence[Sequence[int]]) -> str:
 def fit_em(
     pair: IntArray, position: IntArray, shown: FloatArray, clicked: FloatArray, positions: int, smooth: float
 ) -> FloatArray:
-    """P that maximises the likelihood Σ clicks·log(pₖθ) + (impressions − clicks)·log(1 − pₖθ).
+    """The p that maximises the likelihood Σ clicks·log(pₖθ) + (impressions − clicks)·log(1 − pₖθ).
 
     Every θ and every p also has `smooth` pseudo-observations of either kind, so that the maximum exists and is one.
     Expectation-maximisation goes there in thousands of rounds; in log θ and log p the likelihood is concave, and
@@ -202,7 +203,7 @@ def fit_em(
 
 
 def fit_als(pair: IntArray, position: IntArray, shown: FloatArray, clicked: FloatArray, positions: int) -> FloatArray:
-    """P that minimises Σ (pₖθ − Y)², by alternating least squares (App. A)."""
+    """The p that minimises Σ (pₖθ − Y)², by alternating least squares (App. A)."""
     pair, position, shown, clicked, pairs = _telling(pair, position, shown, clicked)
     if not clicked.any():
         return np.ones(positions)

@@ -80,7 +80,8 @@ class Comparison(Tabular):
             return "There is no winner: no click model can say how likely these lists are."
         near = [score.model for score in self.losers if not score.is_behind]
         if near:
-            said = f"No clear winner: {_and([self.winner, *near])} are within two standard errors of each other."
+            are = "is" if len(near) == 1 else "are"
+            said = f"No clear winner: {_and(near)} {are} within two standard errors of {self.winner}."
         elif self.losers:
             second = self.losers[0]
             said = (
@@ -159,5 +160,7 @@ def _and(names: Sequence[str]) -> str:
 
     >>> _and(["cm", "dcm", "pbm"])
     'cm, dcm and pbm'
+    >>> _and(["cm"])
+    'cm'
     """
-    return " and ".join([", ".join(names[:-1]), names[-1]])
+    return " and ".join([*filter(None, [", ".join(names[:-1])]), names[-1]])

@@ -62,7 +62,7 @@ def _open_memory(connection: duckdb.DuckDBPyConnection, table: Table) -> Source:
     given = table.source
     if type(given).__module__.startswith("pyspark."):
         raise LogError("The DataFrame lives in Spark, which has to count it: engine=prudent.Spark(...).")
-    table.find(_column_names(given), table.name)
+    table.check_columns(_column_names(given), table.name)
     if isinstance(given, duckdb.DuckDBPyRelation):
         given = _ArrowStream(given)  # a relation belongs to its own connection; Arrow crosses the border
     elif type(given).__module__.startswith("pandas"):
@@ -112,7 +112,7 @@ def _open_parquet(connection: duckdb.DuckDBPyConnection, table: Table, files: Se
     options = "binary_as_string = true, hive_partitioning = false"
     first: Source | None = None
     for file in files:
-        table.find(_parquet_columns(connection, file), str(file))
+        table.check_columns(_parquet_columns(connection, file), str(file))
         source = _select(connection, table, f"read_parquet({file_text(file)}, {options})", "parquet", files)
         first = first or source
         for meaning, kind in source.types.items():
@@ -174,7 +174,7 @@ def csv_header(heads: Mapping[str, bytes], table: Table) -> list[str]:
     for file, head in heads.items():
         if (columns := _csv_columns(file, head)) != header:
             raise LogError(f"{file} has the columns {', '.join(columns)}, but {first} has {', '.join(header)}.")
-    table.find(header, first)
+    table.check_columns(header, first)
     return header
 
 
@@ -198,7 +198,7 @@ def _open_jsonl(connection: duckdb.DuckDBPyConnection, table: Table, files: Sequ
             "select distinct unnest(json_keys(json)) as key from (select json from "
             f"read_json_objects({file_text(copy)}, format = 'newline_delimited') limit 10000) order by key"
         ).fetchall()
-        table.find([key for (key,) in keys], str(file))
+        table.check_columns([key for (key,) in keys], str(file))
     # Names stay as they are written until it is known whether they are text or integers; anything may be a click.
     columns = ", ".join(
         f"{identifier(name)}: '{'JSON' if meaning in NAMES else 'VARCHAR'}{'[]' if meaning in LISTS else ''}'"

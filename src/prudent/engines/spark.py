@@ -96,18 +96,6 @@ class Spark:
 
         hadoop.check_apart(self._given, target, inputs)
 
-    def fetch(self, folder: str, target: Path) -> list[Path]:
-        """The Parquet files in a folder of counts: where they are, if that is here, or copied to a target."""
-        from prudent.engines import hadoop
-
-        return hadoop.fetch(self._given, folder, target)
-
-    def read_text(self, path: str) -> str | None:
-        """What a small file says, wherever Spark can read; nothing where there is no such file."""
-        from prudent.engines import hadoop
-
-        return hadoop.read_text(self._given, path) if hadoop.exists(self._given, path) else None
-
     def write_text(self, path: str, content: str) -> None:
         """Write a small file, such as a manifest, wherever Spark can write."""
         from prudent.engines import hadoop

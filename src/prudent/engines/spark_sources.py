@@ -89,7 +89,7 @@ def _from_dataframe(log: Log) -> DataFrame:
             f"Spark counts files and its own DataFrames, not a {type(log.source).__name__}. Count it with DuckDB "
             "(engine=None), or make a DataFrame of it: session.createDataFrame(...)."
         )
-    log.find(log.source.columns, log.name)
+    log.check_columns(log.source.columns, log.name)
     return _select(log.source, log)
 
 
@@ -144,7 +144,7 @@ def _from_parquet(session: SparkSession, log: Log, files: Sequence[File]) -> lis
     empty: dict[str, set[str]] = {}
     for file, (written, columns) in zip(files, schemas, strict=True):
         if written not in alike:
-            log.find([name for name, _ in columns], file.name)
+            log.check_columns([name for name, _ in columns], file.name)
             empty[written] = {name for name, text in columns if "(UNKNOWN)" in text}
         alike.setdefault(written, []).append(file)
     frames = {}
@@ -269,7 +269,7 @@ def _from_jsonl(session: SparkSession, log: Log, files: Sequence[File]) -> list[
         keys = _keys(head)
         if not keys.issuperset(log.columns.values()):
             keys |= set(_first_keys(_lines(session, log, [file])))
-        log.find(sorted(keys), file.name)
+        log.check_columns(sorted(keys), file.name)
     lines = _lines(session, log, files)
     kinds = _survey(lines, log, files)
     return [lines.select(*[_json_column(meaning, kinds) for meaning in log.columns], _odd(kinds).alias("odd"))]

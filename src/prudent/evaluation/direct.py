@@ -11,11 +11,13 @@ Three things are uncertain.
    total where it is; shrinking to the mean of all items would pull the chosen ones, which are better, down. What it may
    cost one context, ``(s/(s+n))² μ(1−μ)/(s+1)`` for each item, is added as variance.
 3. What contexts share, position parameters and priors: learned again without each of some groups of contexts (the
-   jackknife).
+   jackknife). Few contexts are no sample of anything; then groups of lists are left out, and of the spread that this
+   makes, what is there with parameters and priors left as they are has been replayed already.
 """
 
 import warnings
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -39,7 +41,7 @@ _SEED = 20_260_611  # of samples and groups; any fixed number does
 
 
 class Chances(NamedTuple):
-    """A and b of every position."""
+    """The a and b of every position."""
 
     click: FloatArray
     stop: FloatArray
@@ -99,7 +101,7 @@ class Prior(NamedTuple):
     strength: float
 
     def mean(self, trials: Trials) -> FloatArray:
-        """Μ of every item."""
+        """The mean μ of every item."""
         return np.asarray(expit(_dot(trials.covariates, self.coefficients)))
 
 
@@ -198,11 +200,15 @@ class Direct:
         weight = self._probe.logged * probed
         if not weight.any():
             return 0.0
-        means = [
-            np.sum(weight * np.sum(rewards(theta, form) * part[self._probed], axis=1)) / weight.sum()
-            for theta, form in self._replicates
-        ]
-        return float((len(means) - 1) * np.var(means)) if len(means) > 1 else 0.0
+
+        def spread(replicates: Sequence[tuple[FloatArray, Chances]]) -> float:
+            means = [
+                np.sum(weight * np.sum(rewards(theta, form) * part[self._probed], axis=1)) / weight.sum()
+                for theta, form in replicates
+            ]
+            return float((len(means) - 1) * np.var(means)) if means else 0.0
+
+        return max(0.0, spread(self._learned_again) - spread(self._replayed))
 
     # --- what it is learned from -------------------------------------------------------------------------------------
 
@@ -235,27 +241,45 @@ class Direct:
     def _trials(self) -> Trials:
         return try_items(self.held, self.fitted)
 
+    @property
+    def _few(self) -> bool:
+        return self.held.contexts < GROUPS
+
     @cached_property
-    def _replicates(self) -> list[tuple[FloatArray, Chances]]:
+    def _learned_again(self) -> list[tuple[FloatArray, Chances]]:
         """θ of the probed contexts, and the form, as learned without each of the groups."""
-        learning, probe, found = self._learning, self._probe, []
-        random = np.random.default_rng(_SEED + 1)
-        many = learning.contexts >= GROUPS
-        group = random.permutation(np.arange(learning.contexts) % GROUPS)
-        shift = random.integers(0, GROUPS, len(learning.n))
+        found = []
+        if self._few:
+            for left in self._without_lists:
+                fitted = self._learn_again(left.shown().cells)
+                trials = try_items(left, fitted)
+                theta = believe(trials, learn_prior(trials, self.supported)).theta
+                found.append((theta, chances(fitted.model, fitted.parameter, self.reward)))
+            return found
+        learning, probe = self._learning, self._probe
+        group = np.random.default_rng(_SEED + 1).permutation(np.arange(learning.contexts) % GROUPS)
+        of_probed = group[np.searchsorted(self._learned, self._probed)]
         for number in range(GROUPS):
-            if many:
-                left = np.where(group[learning.context] == number, 0, learning.n)
-            else:  # few contexts have many lists: leave out some of those
-                left = learning.n - (learning.n + (shift + number) % GROUPS) // GROUPS
-            fitted = self._learn_again(learning.shown(left).cells)
+            without = np.where(group[learning.context] == number, 0, learning.n)
+            fitted = self._learn_again(learning.shown(without).cells)
             trials = try_items(probe, fitted)
-            kept = self.supported[self._probed]
-            if many:
-                kept = kept & (group[np.searchsorted(self._learned, self._probed)] != number)
-            theta = believe(trials, learn_prior(trials, kept)).theta
-            found.append((theta, chances(fitted.model, fitted.parameter, self.reward)))
+            prior = learn_prior(trials, self.supported[self._probed] & (of_probed != number))
+            found.append((believe(trials, prior).theta, chances(fitted.model, fitted.parameter, self.reward)))
         return found
+
+    @cached_property
+    def _replayed(self) -> list[tuple[FloatArray, Chances]]:
+        """The same with parameters and prior as they are; nothing where no lists are left out."""
+        if not self._few:
+            return []
+        return [(believe(try_items(left, self.fitted), self.prior).theta, self.form) for left in self._without_lists]
+
+    @cached_property
+    def _without_lists(self) -> list[HeldOut]:
+        """All contexts, without each of the groups of lists."""
+        held = self.held
+        shift = np.random.default_rng(_SEED + 1).integers(0, GROUPS, len(held.n))
+        return [replace(held, n=held.n - (held.n + (shift + number) % GROUPS) // GROUPS) for number in range(GROUPS)]
 
     def _learn_again(self, cells: Cells) -> Fitted:
         model = self.fitted.model
@@ -378,8 +402,8 @@ def examinations(fitted: Fitted, clicks: BoolArray, theta: FloatArray) -> tuple[
         return clicks.astype(float), surely.astype(float)
     last = clicks.shape[1] - 1 - np.argmax(clicks[:, ::-1], axis=1)
     goes_on = parameter[last][:, None]
-    unread = goes_on * np.prod(np.where(surely, 1.0, 1 - theta), axis=1, keepdims=True)
-    read = np.divide(unread, 1 - goes_on + unread, out=np.ones_like(unread), where=goes_on < 1)
+    unclicked = goes_on * np.prod(np.where(surely, 1.0, 1 - theta), axis=1, keepdims=True)
+    read = np.divide(unclicked, 1 - goes_on + unclicked, out=np.ones_like(unclicked), where=goes_on < 1)
     return clicks.astype(float), np.where(surely, 1.0, read)
 
 

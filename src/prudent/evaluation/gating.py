@@ -10,12 +10,12 @@ from prudent.errors import UsageError
 from prudent.evaluation.estimators import Estimator
 from prudent.evaluation.held_out import HeldOut, Reward
 from prudent.evaluation.judgement import Asked, Estimate, IntervalName, judge
+from prudent.evaluation.lineage import not_held_out
 from prudent.evaluation.offline import (
     DECIDES,
     ask,
     few_agree,
     in_words,
-    not_held_out,
     open_held_out,
     percent,
     read_estimator,
@@ -91,12 +91,13 @@ def decide(held: HeldOut, estimator: Estimator, asked: Asked, min_lift: float) -
     least = f"{100 * min_lift:g} %".replace("-", "−")
     if estimate.lift is None or estimate.lift_low is None:
         return Verdict(False, f"{named} cannot tell: {estimate.why}", estimate, min_lift, confidence)
-    passed = estimate.lift_low > min_lift
+    above = estimate.lift_low > min_lift
+    few = few_agree(estimate) if asked.interval == "bootstrap" else ""  # the other holds for any number of lists
+    passed = above and not few
     why = (
         f"{named}: lift {percent(estimate.lift)}, at least {percent(estimate.lift_low)} {sure}, "
-        f"{'above' if passed else 'not above'} {least}"
+        f"{'above' if above else 'not above'} {least}{few}{': not enough for a yes' if above and few else ''}"
     )
-    why += few_agree(estimate)
     if estimate.support < 1:
         why += f" (on {estimate.support:.1%} of the lists; for the others it cannot tell)"
     return Verdict(passed, why, estimate, min_lift, confidence)

@@ -1,7 +1,7 @@
 """Estimates: the value of a policy, the reward that was logged, and the lift, each with its interval."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from math import isfinite
 from typing import Literal
 
@@ -166,7 +166,3 @@ def _said(
 def _plain(number: float | None) -> float | None:
     """Twelve digits, which are the same on every machine; None for what no JSON can say."""
     return float(f"{number:.12g}") if number is not None and isfinite(number) else None
-
-
-KEYS = tuple(f.name for f in fields(Estimate))
-"""What an estimate says, in this order; also in JSON."""

@@ -26,7 +26,8 @@ def by_frequency(held: HeldOut, match: BoolArray, reward: FloatArray, clip: floa
 
     A list moves the estimate by its distance from that mean, times its weight. Where few lists agree, those distances
     are mostly too short: one list is its own mean, and three that were not clicked have none between them. So the
-    variance within a context is taken to be that of all contexts, as if `_PRIOR` more lists had shown it.
+    variance within a context is taken to be that of all contexts, as if `_PRIOR` more lists had shown it, and that of
+    all contexts to be no less than among all lists, whether they agree or not.
     """
     agree = held.per_context(held.n * match)
     earned = held.per_context(held.n * match * reward)
@@ -54,6 +55,9 @@ def scatter(held: HeldOut, match: BoolArray, reward: FloatArray, mean: FloatArra
         pooled = np.average(within[several] / (agree[several] - 1), weights=held.logged[several])
     else:  # no context knows a variance: that of all lists together is rather too large
         pooled = np.sum(held.n * match * (reward - usual) ** 2) / max(1, agree.sum())
+    everywhere = held.per_context(held.n * reward) / np.maximum(held.logged, 1)
+    among_all = np.sum(held.n * (reward - everywhere[held.context]) ** 2)
+    pooled = max(pooled, among_all / max(1, held.n.sum() - (held.logged > 0).sum()))
     variance = (within + _PRIOR * pooled) / np.maximum(agree - 1 + _PRIOR, 1)
     # Their squares are to sum up to m times the variance; where all are alike, each has the same part of it.
     longer = np.sqrt(np.divide(agree * variance, within, out=np.zeros(held.contexts), where=within > 0))

@@ -1,4 +1,4 @@
-"""The gate, context by context: the policy's list where it is surely better, and the logged one elsewhere."""
+"""The gate, context by context: the policy's list where it is clearly better, and the logged one elsewhere."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -27,7 +27,7 @@ from prudent.shown import Shown
 
 @dataclass(frozen=True, eq=False)
 class Mixture:
-    """A policy of which only the lists went out that are surely better than the logged ones.
+    """A policy of which only the lists go out that are clearly better than the logged ones.
 
     Of the policy's contexts, ``better`` have its list; ``same`` had no other list before; ``unsure`` have the logged
     list, for want of evidence or because it is the better one; and ``unseen`` are not in the held-out log, and in the
@@ -99,7 +99,7 @@ def usual_table(shown: Shown) -> IntArray:
 
 
 def better_lists(fit: Direct, usual: IntArray, confidence: float, min_lift: float) -> tuple[BoolArray, Trials]:
-    """In which contexts the policy's list surely beats the usual one, and what is known of the usual one's items."""
+    """In which contexts the policy's list clearly beats the usual one, and what is known of the usual one's items."""
     held = fit.held
     other = replace(held, target=usual, known=np.ones(held.contexts, bool), fits={})
     mine, theirs = try_items(held, fit.fitted), try_items(other, fit.fitted)
@@ -122,6 +122,10 @@ def better_lists(fit: Direct, usual: IntArray, confidence: float, min_lift: floa
         slope[target[there]] += sign * slopes(own, fit.form, np.ones(own.shape))[there]
     doubt = np.sqrt(np.bincount(held.pair_context, slope**2 * variance, minlength=held.contexts))
     return fit.supported & (gain > ndtri(confidence) * doubt), theirs
+
+
+_OF_BOTH = ("length", "min_lists", "candidates", "counts")
+_MADE_BY = ("model", "bound", "method")
 
 
 def _wide(table: IntArray, other: IntArray) -> IntArray:
@@ -181,9 +185,10 @@ def mix(read: Read, policy: Policy, log: Log, model: str, asked: Asked, min_lift
         "unsure": int(logged.sum()),
         "unseen": read.policy_contexts - int(held.known.sum()),
     }
+    # What made the policy did not make the lists that stay: no one model, bound or prior stands behind all rows.
     provenance: dict[str, Any] = {
-        **policy.provenance,
         "prudent": __version__,
+        **{key: policy.provenance[key] for key in _OF_BOTH if key in policy.provenance},
         "mixed": {
             **counts,
             "confidence": confidence,
@@ -193,6 +198,7 @@ def mix(read: Read, policy: Policy, log: Log, model: str, asked: Asked, min_lift
             "inputs": list(log.names),
             "lists": read.tally.lists,
             "rejected": dict(read.tally.rejected),
+            "policy": {key: policy.provenance[key] for key in _MADE_BY if key in policy.provenance},
         },
     }
     mixed = Policy(connection, provenance, {"lists": "from lists"})

@@ -16,10 +16,10 @@ from prudent.evaluation.estimators import Estimator, parse
 from prudent.evaluation.estimators import estimators as known_estimators
 from prudent.evaluation.held_out import REWARDS, Reward
 from prudent.evaluation.judgement import INTERVALS, Asked, Estimate, IntervalName, judge
+from prudent.evaluation.lineage import not_held_out
 from prudent.evaluation.reading import Read, read_held_out
 from prudent.log import Log
 from prudent.policy import Policy
-from prudent.splitting import files_behind
 from prudent.tables import text_table
 
 DEFAULTS = ("ips", "snips", "prefix-ips", "ip-ips", "pi", "dm", "dr", "dr(clip=10)")
@@ -137,16 +137,19 @@ def _verdict(estimate: Estimate, confidence: float) -> str:
         said = "earn as many clicks as" if much == "0.0 %" else f"earn {much} {how} clicks than"
     else:
         said = "are clicked as often as" if much == "0.0 %" else f"are clicked {much} {how} than"
-    sure = f"surely {more}" if (low or 0) > 0 else f"surely {less}" if (high or 0) < 0 else "that may be chance"
+    sign = more if (low or 0) > 0 else less if (high or 0) < 0 else ""
+    meaning = f"{sign}, by this interval" if sign else "that may be chance"
     where = "" if estimate.support == 1 else f" (on {estimate.support:.1%} of the lists)"
     return (
-        f"{by} {said} the logged ones, {percent(low)} to {percent(high)} with confidence {100 * confidence:g} %: {sure}"
-        f"{few_agree(estimate)}{where}."
+        f"{by} {said} the logged ones, {percent(low)} to {percent(high)} with confidence {100 * confidence:g} %: "
+        f"{meaning}{few_agree(estimate)}{where}."
     )
 
 
 def few_agree(estimate: Estimate) -> str:
-    """A warning where a number rests on few lists; nothing elsewhere."""
+    """A warning where a number rests on few lists, or on lists that are all alike; nothing elsewhere."""
+    if estimate.lift_low is not None and estimate.lift_low == estimate.lift_high:
+        return "; all lists that tell are alike, and nobody knows what chance would do"
     if estimate.effective_lists is None or estimate.effective_lists >= FEW:
         return ""
     return f"; few lists agree with the policy's, as many as {estimate.effective_lists:.0f} of equal weight"
@@ -267,21 +270,6 @@ def open_held_out(policy: Policy, log: Log, engine: DuckDB | None, max_bad: floa
     if reason := not_held_out(policy.provenance, log, read.tally.lists):
         warnings.warn(f"{reason} What they say of it is too good.", PrudentWarning, stacklevel=3)
     return read
-
-
-def not_held_out(made: Mapping[str, Any], log: Log, lists: int) -> str:
-    """Why these lists are no judges of a policy, by what it says of itself; nothing where there is no reason."""
-    judges = files_behind(log.names) if log.in_files else set()  # tables in memory are all called alike
-    for step, what in (("counts", "learned from"), ("mixed", "was mixed by")):
-        said = made.get(step)
-        if not isinstance(said, Mapping):
-            continue
-        known = files_behind(name for name in said.get("inputs", ()) if isinstance(name, str)) & judges
-        if known and said.get("lists") == lists:  # else the file may have been written anew
-            return f"These are the lists that the policy {what}."
-        if known and known < judges:
-            return f"Among these are the lists that the policy {what}, in {min(known).name}."
-    return ""
 
 
 def provenance(read: Read, log: Log, asked: Asked) -> dict[str, Any]:

@@ -85,7 +85,7 @@ def export(
             connection.execute(f"copy ({parts}) to {text(part)} (format blob)")
         ((contexts, items),) = connection.execute("select count(distinct context), count(*) from lists").fetchall()
         manifest = {
-            "version": __version__,
+            "prudent": __version__,
             "to": str(target),
             "contexts": contexts,
             "items": items,

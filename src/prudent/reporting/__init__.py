@@ -11,7 +11,8 @@ from prudent.evaluation import DEFAULTS, Estimator, Evaluation, parse
 from prudent.evaluation.gating import DECIDES, ask_gate, decide, refuse
 from prudent.evaluation.held_out import Reward
 from prudent.evaluation.judgement import judge
-from prudent.evaluation.offline import ask, not_held_out, open_held_out, provenance
+from prudent.evaluation.lineage import not_held_out
+from prudent.evaluation.offline import ask, open_held_out, provenance, read_estimator
 from prudent.files import check_not_read, check_target, replacing
 from prudent.health import check
 from prudent.log import Log, find_files
@@ -58,7 +59,7 @@ def report(
     for read_here in (log, train):
         if isinstance(read_here, Log) and read_here.in_files:
             check_not_read(to, find_files(read_here.names))
-    chosen = parse(estimator) if isinstance(estimator, str) else estimator
+    chosen = read_estimator(estimator)
     # What `evaluate` and `gate` do, with the log read once for both.
     asked = ask(reward, confidence, "bootstrap", REPLICATES, seed)
     asked_by_gate = ask_gate(min_lift, confidence, reward, "bootstrap", REPLICATES, seed)

@@ -8,7 +8,7 @@ from statistics import median
 WIDTH, HEIGHT = 520.0, 240.0
 _LEFT, _RIGHT, _TOP, _BOTTOM = 52.0, 12.0, 12.0, 40.0
 _ROW = 34.0  # of a forest
-_LEAST, _FRAME = -1.0, 2.0  # lifts that it has room for; an estimate may be out on both sides
+_LEAST, _FRAME = -1.0, 2.0  # lifts that it has room for at most, usually; an estimate may be out on both sides
 _LETTER = 9.4  # pixels, at most, of a letter in the names of its rows
 _LONGEST = 26  # letters of such a name
 _NEAR = 1e-6  # what is out by less is not out
@@ -142,7 +142,8 @@ def forest(rows: Sequence[tuple[str, float | None, float | None, float | None]])
     shown = [
         value for start, mid, end in known for value in ((start, mid, end) if end - start <= _WIDE * usual else (mid,))
     ]
-    low, high = max(_LEAST, min(0.0, *shown)), min(_FRAME, max(0.0, *shown))
+    most = max(_FRAME, 1.5 * median(mid for _, mid, _ in known))  # but most estimates are in it
+    low, high = max(_LEAST, min(0.0, *shown)), min(most, max(0.0, *shown))
     ticks = nice(low, high)
     names = [name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…" for name, *_ in rows]
     left = max(124.0, 16 + _LETTER * max(map(len, names)))
@@ -158,7 +159,8 @@ def forest(rows: Sequence[tuple[str, float | None, float | None, float | None]])
             spans.append(Span(name, y, 0.0, 0.0, 0.0, known=False))
         else:
             leaves = start < ticks[0] - _NEAR, end > ticks[-1] + _NEAR
-            spans.append(Span(name, y, x(start), x(mid), x(end), True, not _LEAST <= mid <= _FRAME, *leaves))
+            beyond = not ticks[0] - _NEAR <= mid <= ticks[-1] + _NEAR
+            spans.append(Span(name, y, x(start), x(mid), x(end), True, beyond, *leaves))
     bottom = _TOP + _ROW * len(rows)
     return Forest(
         tuple(spans),

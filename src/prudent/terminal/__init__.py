@@ -9,6 +9,7 @@ import shlex
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from textwrap import fill
 from typing import NoReturn
 
 from rich.console import Console
@@ -89,7 +90,7 @@ def say(line: str) -> None:
 
 def tell(sentence: str) -> None:
     """Print a sentence, broken between words where the terminal ends."""
-    out.print(Text(plain(sentence)))
+    say(fill(plain(sentence), out.width, break_long_words=False, break_on_hyphens=False))
 
 
 def several(n: int, what: str) -> str:

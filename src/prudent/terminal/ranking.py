@@ -84,7 +84,7 @@ def show_provenance(said: Mapping[str, Any]) -> None:
     differ = summary["differ"]
     some = f"All {differ:,}" if 1 < differ == summary["contexts"] else f"{differ:,} of {summary['contexts']:,}"
     say(f"{some} {'differs' if differ == 1 else 'differ'} from the list that was mostly shown.\n")
-    columns = ("estimated", "lower bound") if method is None else (f"as {method} estimates it",)
+    columns = ("estimated", "pessimistic") if method is None else (f"as {method} estimates it",)
     table = table_of(f"value of a list ({summary['unit']})", *columns)
     for name, of in (("new", ""), ("mostly shown", "usual_")):
         table.add_row(name, *(f"{summary[of + kind]:.4f}" for kind in ("value", "lower")[: len(columns)]))
@@ -165,7 +165,7 @@ def show_changes(policy: "Policy") -> None:
     )
     if not changes:
         return
-    columns = ["before", "after", *(["lower bound"] if "bound" in policy.provenance else [])]
+    columns = ["before", "after", *(["pessimistic"] if "bound" in policy.provenance else [])]
     table = table_of("largest changes", "lists", *columns, "new first item")
     for context, lists, *estimates in changes:
         first = plain(str(policy[context][0]))
