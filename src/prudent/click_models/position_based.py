@@ -75,7 +75,7 @@ class PositionBased(ClickModel):
         check_positions("examination", self.examination, positions)
         if self.examination:
             return Fitted(self, np.array(self.examination[:positions]))
-        pair, position, shown, clicked = per_position(cells)
+        pair, position, shown, clicked = per_position(cells.heaviest())
         apart = separate_positions(pair, position, shown, positions)
         if len(apart) > 1:
             raise NotIdentifiedError(
@@ -95,13 +95,16 @@ class PositionBased(ClickModel):
 
     def trials(self, cells: Cells, parameter: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Clicks against expected examinations without a click."""
-        pair, position, shown, clicked = per_position(cells)
-        of = parameter[position - 1]
+        examination = parameter[cells.position - 1]
         if self.counts == "examined":
-            positive = cells.per_pair(cells.click)
-            return positive, np.maximum(0.0, np.bincount(pair, shown * of, minlength=cells.pairs) - positive)
-        clicks, skips = (np.bincount(pair, n / of, minlength=cells.pairs) for n in (clicked, shown - clicked))
-        return np.asarray(clicks, float), np.asarray(skips, float)
+            clicks = cells.per_pair(cells.click)
+            looks = np.bincount(cells.pair, cells.n * examination, minlength=cells.pairs)
+            return clicks, np.maximum(0.0, looks - clicks)
+        shares = cells.n / examination
+        positive, negative = (
+            np.bincount(cells.pair[of], shares[of], minlength=cells.pairs) for of in (cells.click, ~cells.click)
+        )
+        return np.asarray(positive, float), np.asarray(negative, float)
 
     def weight(self, parameter: FloatArray) -> FloatArray:
         """A click counts wherever it happens."""
