@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-_KEYS = ", ".join(COLUMNS[:-1])
 _BYTES = 16_000_000  # of files of counts for a task to be worth its start
 _ROWS = 1_000_000  # of counts that a task holds at a time; a context with more is held whole
 _VALUES = ("lists", "value", "lower", "usual_value", "usual_lower", "differ")  # of a context, on each of its rows
@@ -59,16 +58,18 @@ def count_on_spark(
         raise UsageError(
             f"count_on_spark takes a Log, not a {type(log).__name__}: wrap it, as in prudent.Log(frame, ...)."
         )
-    engine = _engine(engine)
-    target = fspath(to).rstrip("/")
+    engine = _engine(engine)  # says so where there is no pyspark, which all that follows imports
+    from prudent.engines import hadoop
+
+    session, target = engine.running, fspath(to).rstrip("/")
     if day is not None:
-        check_not_merged(target, engine.day_folders(target), day)
+        check_not_merged(target, hadoop.day_folders(session, target), day)
         target = f"{target}/{day_folder(day)}"
     if log.in_files:
-        engine.check_apart(target, log.names)
+        hadoop.check_apart(session, target, log.names)
     tally = engine.write_counts(log, QUERY, target, lambda tally: check_tally(tally, log, max_bad))
     manifest = count_manifest(log.names, replace(tally, left_out=log.left_out))
-    engine.write_text(f"{target}.manifest.json", manifest_text(manifest))
+    hadoop.write_text(session, f"{target}.manifest.json", manifest_text(manifest))
     return manifest
 
 
@@ -101,15 +102,17 @@ def rank_on_spark(
     since, until, half_life
         As in `prudent.Counts.read`.
     """
-    from prudent.engines import hadoop
-
     asked = ask(model, bound, length, min_lists)
     if isinstance(counts, Counts):
         raise UsageError("rank_on_spark reads files of counts; prudent.rank ranks counts on this machine.")
     for package in ("pyarrow", "pandas"):
         if find_spec(package) is None:
             raise UsageError(f"Ranking on Spark needs {package}: pip install 'prudent[spark]'")
-    session = _engine(engine).fresh_session({"spark.sql.execution.arrow.maxRecordsPerBatch": "100000"})
+    engine = _engine(engine)  # says so where there is no pyspark, which all that follows imports
+    from prudent.engines import hadoop
+    from prudent.engines.spark_jobs import fresh_session
+
+    session = fresh_session(engine.running, {"spark.sql.execution.arrow.maxRecordsPerBatch": "100000"})
     found = _find(session, counts, since, until, half_life)
     hadoop.check_apart(session, fspath(to), found.given)
     with hadoop.explaining(f"rank {', '.join(found.given)}"):

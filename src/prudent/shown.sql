@@ -1,4 +1,4 @@
--- Whole lists, for methods that weigh lists and not only items. Both engines run this text word for word.
+-- Whole lists, for methods that weigh lists and not only items.
 select
     context,
     items,   -- from the top down

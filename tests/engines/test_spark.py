@@ -20,7 +20,6 @@ import prudent
 from prudent.counts import QUERY
 from prudent.errors import PrudentError
 from prudent.log import Layout
-from prudent.whole_lists import QUERY as LISTS_QUERY
 
 from ..reference import Shown
 from ..strategies import integer_names, logs, plain_names, rows, table, text_names
@@ -248,25 +247,5 @@ def test_the_query_is_the_shared_text(quick: SparkSession, monkeypatch: pytest.M
     monkeypatch.setattr(SparkSession, "sql", ask)
     engine, log = prudent.Spark(quick), prudent.Log(quick.createDataFrame(table(SMALL)))
     engine.histogram(log, QUERY, tmp_path / "counts.parquet")
-    engine.distinct_lists(log, LISTS_QUERY, tmp_path / "lists.parquet")
-    assert asked[0].endswith(QUERY)
-    assert asked[1].endswith(LISTS_QUERY)
-
-
-# --- whole lists ------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("layout", ["lists", "rows"])
-@pytest.mark.parametrize("length", [None, 1, 2, 2**31])
-def test_distinct_lists(layout: Layout, length: int | None, quick: SparkSession, tmp_path: Path) -> None:
-    given = table([*SMALL, *SMALL[:1], ("shoes", ("a", "a"), (0, 1))])
-    if layout == "rows":
-        given = rows([*SMALL, *SMALL[:1], ("shoes", ("a", "a"), (0, 1))])
-    log, here = prudent.Log(given, layout=layout), prudent.Log(quick.createDataFrame(given), layout=layout)
-    found = []
-    for engine, source in ((prudent.DuckDB(), log), (prudent.Spark(quick), here)):
-        tally = engine.distinct_lists(source, LISTS_QUERY, tmp_path / "lists.parquet", length)
-        shown = "select context, items, clicks::tinyint[], n from"
-        found.append((tally, duckdb.execute(f"{shown} '{tmp_path / 'lists.parquet'}' order by all").fetchall()))
-    assert found[0] == found[1]
-    assert found[0][0].rejected == {"an item twice in one list": 1}
+    (text,) = asked
+    assert text.endswith(QUERY)

@@ -437,6 +437,6 @@ def test_small_files(tmp_path: Path, elsewhere: Path, spark: prudent.Spark, quic
     for path in (str(tmp_path / "a.json"), "viewfs://elsewhere/logs/a.json"):
         assert not hadoop.exists(quick, path)
         for content in ("{}\n", '{"é": 1}\n'):
-            spark.write_text(path, content)
+            hadoop.write_text(spark.running, path, content)
             assert hadoop.read_text(quick, path) == content
     assert not [*elsewhere.glob(".*.part"), *tmp_path.glob(".*.part")]

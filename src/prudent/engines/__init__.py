@@ -47,11 +47,3 @@ class Engine(Protocol):
         that has none of the faults in `prudent.log.REASONS`; the tally says how many lists had which.
         """
         ...
-
-    def distinct_lists(self, log: Log, query: str, target: Path, length: int | None = None) -> Tally:
-        """Run `query` over the view ``shown`` of this log and write its rows to a Parquet file.
-
-        The view has the columns context, items and clicks, one row per list that has no fault, cut after `length`
-        positions; the query keeps them and says in a column n how often each was met.
-        """
-        ...

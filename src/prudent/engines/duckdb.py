@@ -67,7 +67,12 @@ class DuckDB:
     def distinct_lists(
         self, log: Log, query: str, target: Path, length: int | None = None, where: str = "true"
     ) -> Tally:
-        """See `Engine.distinct_lists`; `where` is a condition on the context of the lists to look at."""
+        """Run `query` over the view ``shown`` of this log and write its rows to a Parquet file.
+
+        The view has the columns context, items, clicks and, where the log names it, propensity: one row per list that
+        has no fault, cut after `length` positions. The query says in a column n how often each was met. `where` is a
+        condition on the context of the lists to look at.
+        """
         with self._checking(log, target, where) as connection:
             upto = "" if length is None else f"[1:{length:d}]"
             connection.execute(

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import tempfile
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -60,15 +60,8 @@ class Spark:
         """See `Engine.histogram`."""
         from prudent.engines import spark_jobs
 
-        with spark_jobs.counting(self._given, log, query) as job:
+        with spark_jobs.counting(self.running, log, query) as job:
             return job.write_counts_file(target, log.left_out)
-
-    def distinct_lists(self, log: Log, query: str, target: Path, length: int | None = None) -> Tally:
-        """See `Engine.distinct_lists`."""
-        from prudent.engines import spark_jobs
-
-        with spark_jobs.listing(self._given, log, query, length) as job:
-            return job.write_lists_file(target)
 
     def write_counts(
         self, log: Log, query: str, target: str, check: Callable[[Tally], object] = lambda tally: None
@@ -81,35 +74,12 @@ class Spark:
         """
         from prudent.engines import spark_jobs
 
-        with spark_jobs.counting(self._given, log, query) as job:
+        with spark_jobs.counting(self.running, log, query) as job:
             return job.write_counts_folder(target, check)
 
-    def day_folders(self, folder: str) -> list[str]:
-        """The names of the folders of days in a folder."""
-        from prudent.engines import hadoop
-
-        return hadoop.day_folders(self._given, folder)
-
-    def check_apart(self, target: str, inputs: Sequence[str]) -> None:
-        """Stop where an output would take the place of what it is made from."""
-        from prudent.engines import hadoop
-
-        hadoop.check_apart(self._given, target, inputs)
-
-    def write_text(self, path: str, content: str) -> None:
-        """Write a small file, such as a manifest, wherever Spark can write."""
-        from prudent.engines import hadoop
-
-        hadoop.write_text(self._given, path, content)
-
-    def fresh_session(self, settings: Mapping[str, str]) -> "SparkSession":
-        """A session that may have settings of ours, without a trace in the one that was given."""
-        from prudent.engines import spark_jobs
-
-        return spark_jobs.fresh_session(self._given, settings)
-
     @property
-    def _given(self) -> "SparkSession":
+    def running(self) -> "SparkSession":
+        """The session that was given, or the active one, or a new one on this machine."""
         from pyspark.sql import SparkSession
 
         return self.session or SparkSession.getActiveSession() or _start("local[*]", {})

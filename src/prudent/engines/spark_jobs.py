@@ -6,7 +6,7 @@ Needs pyspark; `prudent.engines.spark` imports this module when it is first used
 import secrets
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -20,7 +20,7 @@ from prudent.engines.footer import COUNTS_VERSION, counts_format, tally_text
 from prudent.engines.quoting import file_text, text
 from prudent.engines.spark import check_session
 from prudent.engines.spark_sources import is_dataframe, opened_in_spark
-from prudent.engines.spark_views import IMPRESSIONS, checked, shown
+from prudent.engines.spark_views import IMPRESSIONS, checked
 from prudent.errors import LogError, UsageError
 from prudent.log import REASONS, Log
 
@@ -37,19 +37,6 @@ _MARK = {"prudent_counts": COUNTS_VERSION}  # Spark keeps it, with the column, i
 @contextmanager
 def counting(given: SparkSession, log: Log, query: str) -> "Iterator[Job]":
     """The query over the view `impressions` of a log."""
-    with _job(given, log, "impressions", IMPRESSIONS, query) as job:
-        marked = F.col("n").alias("n", metadata=_MARK)
-        yield replace(job, table=job.table.select(*job.table.columns[:-1], marked))
-
-
-def listing(given: SparkSession, log: Log, query: str, length: int | None) -> "AbstractContextManager[Job]":
-    """The query over the view `shown` of a log."""
-    return _job(given, log, "shown", shown(length), query)
-
-
-@contextmanager
-def _job(given: SparkSession, log: Log, name: str, view: str, query: str) -> "Iterator[Job]":
-    """The query over a view of this name, which is made of a view `checked`."""
     if log.propensity is not None:
         raise UsageError("Spark reads no propensities: they are for prudent evaluate. Leave out propensity.")
     session = _session(given, log)
@@ -60,10 +47,11 @@ def _job(given: SparkSession, log: Log, name: str, view: str, query: str) -> "It
         own = f"prudent_{secrets.token_hex(8)}"
         lists.observe(seen, F.expr(f"array({by_reason}) as lists")).createTempView(own)
         try:
-            table = session.sql(f"with checked as (select * from {own}), {name} as ({view}) {query}")
+            counts = session.sql(f"with checked as (select * from {own}), impressions as ({IMPRESSIONS}) {query}")
         finally:
             session.catalog.dropTempView(own)
-        yield Job(session, table, lists, seen, log)
+        marked = F.col("n").alias("n", metadata=_MARK)
+        yield Job(session, counts.select(*counts.columns[:-1], marked), lists, seen, log)
 
 
 def _session(given: SparkSession, log: Log) -> SparkSession:
@@ -98,7 +86,8 @@ class Job:
     def write_counts_file(self, target: Path, left_out: Mapping[str, int]) -> Tally:
         """Run it and write its rows to one Parquet file on this machine, as DuckDB would."""
         with self._part_files(target) as parts, DuckDB().connect(spill=target.parent) as connection:
-            tally = self._tally(_sum_of_n(connection, f"{parts} where position = 1"))
+            found = connection.execute(f"select coalesce(sum(n), 0)::bigint from {parts} where position = 1").fetchall()
+            tally = self._tally(int(found[0][0]))
             self._merge(connection, parts, target, counts_format(tally_text(replace(tally, left_out=left_out))))
             return tally
 
@@ -110,12 +99,6 @@ class Job:
             tally = self._tally(written.where("position = 1").selectExpr("sum(n)").collect()[0][0] or 0)
             check(tally)
         return tally
-
-    def write_lists_file(self, target: Path) -> Tally:
-        """Run it and write its rows, which are whole lists, to one Parquet file on this machine."""
-        with self._part_files(target) as parts, DuckDB().connect(spill=target.parent) as connection:
-            self._merge(connection, parts, target, "format parquet, compression zstd")
-            return self._tally(_sum_of_n(connection, parts))
 
     def _write(self, folder: str) -> None:
         self.table.write.option("compression", "zstd").mode("overwrite").parquet(folder)
@@ -155,7 +138,3 @@ class Job:
             looked = self.checked.groupBy("reason").agg(F.sum("copies").alias("n")).collect()
             seen = {row["reason"]: row["n"] for row in looked}
         return Tally(counted, {REASONS[code - 1]: n for code, n in sorted(seen.items()) if code and n})
-
-
-def _sum_of_n(connection: duckdb.DuckDBPyConnection, rows: str) -> int:
-    return int(connection.execute(f"select coalesce(sum(n), 0)::bigint from {rows}").fetchall()[0][0])

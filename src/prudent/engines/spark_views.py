@@ -118,13 +118,6 @@ IMPRESSIONS = """
 """The view of this name, of a view `checked`: from posexplode on, everything is compiled, and nothing is sorted."""
 
 
-def shown(length: int | None) -> str:
-    """The view of this name, of a view `checked`: whole lists, cut after so many positions."""
-    cut = "{}" if length is None else f"slice({{}}, 1, {min(length, 2**31 - 1)})"
-    items, clicks = cut.format("items"), cut.format("clicks")
-    return f"select context, {items} as items, {clicks} as clicks from checked where reason = 0"
-
-
 # --- types ------------------------------------------------------------------------------------------------------------
 
 
