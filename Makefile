@@ -39,7 +39,7 @@ docs: $(VENV)/.docs  ## the site, into docs/_build
 	$(BIN)/sphinx-build --fail-on-warning --keep-going --quiet --fresh-env docs docs/_build
 	@echo "The pages are in docs/_build; start at docs/_build/index.html"
 
-bench: $(VENV)/.test  ## speed and memory, as ratios in one run (PART=clax, plain, sizes, pairs, spark)
+bench: $(VENV)/.test  ## speed and memory, as ratios in one run (PART=clax, plain, sizes, pairs, spark, evaluate)
 	$(BIN)/python -m benchmarks $(PART)
 
 clean:  ## remove the environment and everything that was built

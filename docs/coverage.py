@@ -23,7 +23,8 @@ from prudent.evaluation.estimators import parse
 from prudent.evaluation.gating import ask_gate, decide
 from prudent.evaluation.held_out import HeldOut, Reward, hold_out
 from prudent.evaluation.judgement import Asked, judge
-from prudent.evaluation.mixing import better_lists, usual_table
+from prudent.evaluation.mixing import better_lists
+from prudent.ranking import as_table, usual_lists
 from prudent.shown import Shown
 from prudent.simulate import World, draw, make_world
 
@@ -271,12 +272,13 @@ def choose(name: str) -> dict[str, float]:
     contexts = better = worse = could = 0
     for seed in range(200):
         run = simulate(study, seed)
-        usual = usual_table(run.held.shown())
+        held = run.held
+        usual = as_table(usual_lists(held.shown().cells, held.length), held.contexts, held.length)
         world = _world(study, seed)
         form = chances(world.click_model, world.position, study.reward)
         before = rewards(world.attraction[usual], form).sum(axis=1)
         model = study.model if study.model != "pbm" else "auto"
-        sure, _ = better_lists(direct(run.held, model, study.reward), usual, 0.95, 0.0)
+        sure, _ = better_lists(direct(held, model, study.reward), usual, 0.95, 0.0)
         contexts += len(sure)
         better += int(sure.sum())
         worse += int((sure & (run.value < before)).sum())

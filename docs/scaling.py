@@ -93,14 +93,14 @@ def _day(
 ) -> dict[str, str]:
     """What a day of so many lists takes."""
     machines = CLUSTERS[lists]
-    most_rows = lists * ten["rows of counts per list"]
+    rows = lists * ten["rows of counts per list"]
     seconds = lists * spark_cpu / 1e6 / (machines * CORES)
     ranking = lists * spark_rank / 1e6 / (machines * CORES)
     return {
         "lists a day": _words(lists),
         "log, TB": number(lists * ten["bytes per list"] / 1e12),
-        "rows of counts, at most": _words(most_rows),
-        "counts, TB, at most": number(most_rows * per_row / 1e12),
+        "rows of counts, as measured": _words(rows),
+        "counts, TB": number(rows * per_row / 1e12),
         "one machine with DuckDB, hours of one core": number(lists * duckdb_cpu / 1e6 / 3600),
         "Spark, hours of one core": number(lists * spark_cpu / 1e6 / 3600),
         f"machines of {CORES} cores": str(machines),
@@ -192,7 +192,7 @@ On two cores, with simulated logs of lists of ten, the names being text of about
 [benchmarks](benchmarks.md).
 
 {measured}
-CPU per list grew by the factor {growth} from one million lists to ten (a slope of {count_slope} on logarithmic
+CPU per list at ten million lists was {growth} times that at one million (a slope of {count_slope} on logarithmic
 scales; of ranking, {rank_slope}, which grows with pairs and not with lists). Counting ran under a limit of
 {memory}. Ranking the counts of {pairs} pairs under a limit of {pairs_memory} took {pairs_peak} GB and {pairs_cpu}
 µs of CPU per pair.
@@ -212,9 +212,10 @@ The assumptions, and where they are wrong:
 - All cores are busy. In practice count on half of that: reading from object stores, stragglers, and shuffles that
   wait for disks.
 - Rows of counts per list are those of ten million lists over 100,000 contexts. They fall as contexts come back: a
-  cell is counted once however often it occurs. Only a log in which no list is ever like another has as many rows as
-  impressions. A day of real search traffic has fewer rows per list than this table says, since most lists are of
-  few contexts.
+  cell is counted once however often it occurs. More contexts for the same lists have more rows, and a log in which no
+  list is ever like another has as many as impressions, here ten per list. Which of the two your traffic is like, a
+  sample of whole contexts tells.
+- Ranking is worked out per list, though it grows with pairs; where pairs come back day after day it is less.
 - Names are short. Long URLs cost in proportion, in the log, in the shuffle and in the counts: give items numbers.
 - Lists have ten items. Everything grows in proportion to their length.
 

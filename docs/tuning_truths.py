@@ -15,9 +15,8 @@ from prudent.bounds import bounds
 from prudent.bounds.bayes import PosteriorBound
 from prudent.click_models import click_models
 from prudent.experiments.protocol import gather
-from prudent.experiments.sources import Shown, YandexLike, impressions, made_of, make_world, pairs_of
-from prudent.simulate import World, draw
-from prudent.simulate import make_world as make_shop
+from prudent.experiments.sources import Shown, YandexLike, nameless_world, pairs_of
+from prudent.simulate import World, draw, make_world
 from prudent.tuning import BOUNDS, DEFAULT, DELTAS
 from prudent.tuning.logs import read_arms
 from prudent.tuning.trials import Past
@@ -40,14 +39,14 @@ def shop(kind: str, quality: float) -> Draw:
 
     def make(random: np.random.Generator) -> tuple[World, Shown]:
         seed = int(random.integers(1 << 30))
-        world = make_shop(kind, contexts=50, length=5, quality=quality, seed=seed)
+        world = make_world(kind, contexts=50, length=5, quality=quality, seed=seed)
         drawn = list(draw(world, 5_000, seed + 1))
         items, clicks = (np.concatenate([getattr(chunk, name) for chunk in drawn]) for name in ("items", "clicks"))
         lists = Shown(pairs_of(world), items, clicks.astype(bool), np.ones(len(items), np.int64))
-        seen = impressions(lists) > 0
-        kept = made_of(lists, seen)
+        seen = lists.impressions > 0
+        kept = lists.made_of(seen)
         theta = world.attraction[seen]
-        return make_world(np.bincount(kept.context), theta, theta, kind, world.position), kept
+        return nameless_world(np.bincount(kept.context), theta, theta, kind, world.position), kept
 
     return make
 

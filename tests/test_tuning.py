@@ -17,10 +17,9 @@ import prudent
 from prudent.bounds import Exposure, bounds
 from prudent.click_models import click_models
 from prudent.errors import LogError, UsageError
-from prudent.experiments.sources import impressions, made_of, make_world, pairs_of
+from prudent.experiments.sources import nameless_world, pairs_of
 from prudent.shown import Shown as Arrays
-from prudent.simulate import World, draw, write_log
-from prudent.simulate import make_world as make_shop
+from prudent.simulate import World, draw, make_world, write_log
 from prudent.tuning import DEFAULT, Confirmation, Setting, Tuning, tune
 from prudent.tuning.logs import read_arms
 from prudent.tuning.results import decide
@@ -138,14 +137,14 @@ def test_confirmation_equals_plain_loops(lists: list[Shown], kind: str) -> None:
 
 def shop(seed: int, kind: str = "pbm", quality: float = 1.0) -> tuple[World, Arrays]:
     """5,000 lists of 50 contexts, and what is true of the items that they show."""
-    world = make_shop(kind, contexts=50, length=5, quality=quality, seed=seed)
+    world = make_world(kind, contexts=50, length=5, quality=quality, seed=seed)
     drawn = list(draw(world, 5_000, seed + 1))
     items, clicks = (np.concatenate([getattr(chunk, name) for chunk in drawn]) for name in ("items", "clicks"))
     lists = Arrays(pairs_of(world), items, clicks.astype(bool), np.ones(len(items), np.int64))
-    seen = impressions(lists) > 0
-    kept = made_of(lists, seen)
+    seen = lists.impressions > 0
+    kept = lists.made_of(seen)
     attraction = world.attraction[seen]
-    return make_world(np.bincount(kept.context), attraction, attraction, kind, world.position), kept
+    return nameless_world(np.bincount(kept.context), attraction, attraction, kind, world.position), kept
 
 
 @pytest.mark.parametrize(("kind", "quality"), [("pbm", 1.0), ("dcm", 1.0), ("dcm", -1.0)])
@@ -231,7 +230,7 @@ def test_settings_to_try() -> None:
 @pytest.fixture(scope="module")
 def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("logs") / "log.parquet"
-    return write_log(make_shop("pbm", contexts=30, items=(10, 20), length=4, seed=3), 4_000, path)
+    return write_log(make_world("pbm", contexts=30, items=(10, 20), length=4, seed=3), 4_000, path)
 
 
 @pytest.fixture(scope="module")

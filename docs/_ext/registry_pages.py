@@ -1,7 +1,7 @@
-"""Writes the reference pages that follow from the code: click models, bounds, other methods, the command line.
+"""Writes the reference pages that follow from the code: click models, bounds, estimators, other methods, the CLI.
 
-A new model, bound, method or command appears in the site by existing. The pages go to ``reference/generated``, which
-is not part of the repository, and only a page that changed is written again.
+A new model, bound, estimator, method or command appears in the site by existing. The pages go to
+``reference/generated``, which is not part of the repository, and only a page that changed is written again.
 """
 
 import re
@@ -16,6 +16,7 @@ from prudent.baselines import rivals
 from prudent.bounds import bounds
 from prudent.cli import app as cli
 from prudent.click_models import click_models
+from prudent.evaluation.estimators import estimators
 from prudent.registry import Registry, _spell_value
 
 MODELS_INTRO = """\
@@ -32,6 +33,14 @@ BOUNDS_INTRO = """\
 A bound turns the evidence for an item, positives n₊ and negatives n₋, into the number that the item is ranked by.
 Write its name where a `bound` is asked for, in Python and on the command line: `eb(delta=0.2, pool=context)`.
 What each one promises is told in [How we read the paper](../../reading.md#what-each-bound-promises).
+"""
+
+ESTIMATORS_INTRO = """\
+# Estimators
+
+What a policy would earn on held-out lists, for `evaluate`, `gate` and `report`. Write the name of one where an
+`estimator` is asked for: `dr(clip=10)`. Which of them to believe is told in
+[Evaluating](../../evaluating.md#which-estimator).
 """
 
 METHODS_INTRO = """\
@@ -51,6 +60,7 @@ Every command ends with one of these codes.
 | code | meaning |
 |---|---|
 | 0 | done |
+| 1 | a gate said no |
 | 2 | wrong usage: an unknown name, a value out of range |
 | 3 | bad input: a log, counts or policy that cannot be used |
 | 4 | the output could not be written; what was there before is untouched |
@@ -80,6 +90,7 @@ def write_pages(app: Sphinx) -> None:
     pages = {
         "click-models.md": MODELS_INTRO + registry_page(click_models),
         "bounds.md": BOUNDS_INTRO + registry_page(bounds),
+        "estimators.md": ESTIMATORS_INTRO + registry_page(estimators),
         "methods.md": METHODS_INTRO + registry_page(rivals),
         "command-line.md": CLI_INTRO + cli_page(),
     }

@@ -23,7 +23,7 @@ from prudent.errors import LogError, PrudentWarning, UsageError
 from prudent.log import Candidates
 from prudent.numbered import Numbered, Part
 from prudent.policy import Policy
-from prudent.ranking import Lists, best_lists, list_values, usual_lists
+from prudent.ranking import Lists, as_table, best_lists, list_values, usual_lists
 
 
 def rank(
@@ -273,12 +273,7 @@ def only(lists: Lists, kept: BoolArray) -> Lists:
 
 def differences(new: Lists, usual: Lists, length: int, contexts: int) -> BoolArray:
     """Whether the two lists of each context are not the same items in the same places."""
-    tables = []
-    for lists in (new, usual):
-        table = np.full((contexts, length), -1)
-        table[lists.context, lists.rank - 1] = lists.row
-        tables.append(table)
-    return np.asarray(np.any(tables[0] != tables[1], axis=1))
+    return np.asarray(np.any(as_table(new, contexts, length) != as_table(usual, contexts, length), axis=1))
 
 
 # --- the tables of a policy -------------------------------------------------------------------------------------------

@@ -1,8 +1,9 @@
 """Compact: many days of counts into one file, when nobody will ask for them one by one."""
 
+import json
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from os import PathLike
 from pathlib import Path
@@ -64,7 +65,9 @@ def _merge(folder: Path, files: dict[Path, Span], before: date, engine: DuckDB) 
     spans = set(files.values())
     merged = Span(min(span.first for span in spans), max(span.last for span in spans))
     target = make_folder(folder / merged.folder) / "counts.parquet"
-    Counts.read(*files, engine=engine).write(target)
+    # The merged days are gone when this is done; what they were made of is what to remember.
+    origin = dict.fromkeys(name for file in files for name in _inputs(file))
+    replace(Counts.read(*files, engine=engine), origin=tuple(origin)).write(target)
     return Compacted(
         before,
         target,
@@ -74,6 +77,15 @@ def _merge(folder: Path, files: dict[Path, Span], before: date, engine: DuckDB) 
         *(_rows(files, engine), _rows([target], engine)),
         *(_bytes(files), _bytes([target])),
     )
+
+
+def _inputs(file: Path) -> Sequence[str]:
+    """The logs that a day was counted from; its own name where its manifest is missing."""
+    try:
+        said = json.loads(manifest_path(file).read_text(encoding="utf-8"))
+        return [str(name) for name in said["inputs"]]
+    except (OSError, ValueError, TypeError, KeyError):
+        return [str(file)]
 
 
 def _rows(files: Iterable[Path], engine: DuckDB) -> int:

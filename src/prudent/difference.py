@@ -15,7 +15,7 @@ from prudent.engines.quoting import file_text, text
 from prudent.errors import PolicyError
 from prudent.files import TemporaryFolder, replacing, write_manifest
 from prudent.log import find_files
-from prudent.policy import COLUMNS, Policy, read_provenance
+from prudent.policy import COLUMNS, Policy, check_same_manifest
 
 SCORES = tuple(column for column in COLUMNS if column != "rank")
 ALIKE = 0.8
@@ -208,9 +208,7 @@ def _find_scores(connection: duckdb.DuckDBPyConnection, file: Path, side: _Side)
         )
     if name_types(connection, files[0]) != name_types(connection, side.files[0]):
         raise PolicyError(f"{file} names its contexts and items by other types than {side.name}.")
-    said = read_provenance(file)
-    if said and side.provenance and said != side.provenance:
-        raise PolicyError(f"{file} has the scores of another policy than {side.name}, as their manifests say.")
+    check_same_manifest(file, side.name, side.provenance)
     return files
 
 

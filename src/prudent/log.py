@@ -74,7 +74,7 @@ class Table(ABC):
         """What to call the sources, one by one."""
         if not self.in_files:
             return [f"the {type(self.source).__name__}"]
-        return [os.fspath(source) for source in ([self.source] if is_path(self.source) else self.source)]
+        return path_names(self.source)
 
     @property
     def name(self) -> str:
@@ -122,7 +122,8 @@ class Log(Table):
 
     ``propensity`` names the column, where there is one, with the probability that the list was shown in its context:
     a number for the whole list, or a list of numbers, one for each position given the items above it; in the layout
-    ``rows``, such a number in each row. `prudent.evaluate` weighs lists by it; nothing else looks at it.
+    ``rows``, such a number in each row. `prudent.evaluate`, `gate` and `report` weigh lists by it; where it is named,
+    lists without a proper one are rejected.
 
     The functions in `prudent.readers` make a log of files in other formats; they fill ``origin`` and ``left_out``.
 

@@ -62,12 +62,13 @@ class Policy:
             connection.execute(f"create temp table lists as from {source} order by context, rank")
         except duckdb.Error as error:
             raise PolicyError(f"Cannot read {file} as a policy: {str(error).splitlines()[0]}") from error
-        tables = {"lists": "from lists"}
+        tables, provenance = {"lists": "from lists"}, read_provenance(file)
         if scores is not None:
             tables["scores"] = _read_scores(connection, scores)
+            check_same_manifest(Path(scores), str(file), provenance)
             files = [*files, *find_files([scores])]
         # Absolute: whoever asks may do so from another folder.
-        return cls(connection, read_provenance(file), tables, files=tuple(one.resolve() for one in files))
+        return cls(connection, provenance, tables, files=tuple(one.resolve() for one in files))
 
     def write(self, path: str | PathLike[str], scores: str | PathLike[str] | None = None) -> None:
         """Write the lists to a Parquet file, its manifest beside it, and, if asked, every candidate's scores."""
@@ -239,6 +240,13 @@ def read_provenance(file: Path) -> Mapping[str, Any]:
     if not isinstance(said, dict):
         raise PolicyError(f"{manifest} is not the manifest of a policy. Remove it, or rank again.")
     return said
+
+
+def check_same_manifest(scores: Path, policy: str, provenance: Mapping[str, Any]) -> None:
+    """The manifest of scores is that of their policy, where both have one."""
+    said = read_provenance(scores)
+    if said and provenance and said != provenance:
+        raise PolicyError(f"{scores} has the scores of another policy than {policy}, as their manifests say.")
 
 
 def _format(value: object) -> str:

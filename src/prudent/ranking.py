@@ -18,6 +18,13 @@ class Lists(NamedTuple):
     rank: IntArray  # position in the list, from 1
 
 
+def as_table(lists: Lists, contexts: int, length: int) -> IntArray:
+    """The pairs of each context's list, one row each, with −1 where it has no item."""
+    table = np.full((contexts, length), -1)
+    table[lists.context, lists.rank - 1] = lists.row
+    return table
+
+
 def position_weights(evidence: Evidence, length: int) -> FloatArray:
     """Weight of each position of a list; where no logged list had an item, nothing is known, and nothing counts."""
     weight = np.zeros(length)

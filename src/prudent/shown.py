@@ -31,6 +31,20 @@ class Shown:
         """The context of each list."""
         return self.context[self.items[:, 0]]
 
+    @property
+    def impressions(self) -> IntArray:
+        """How often each pair was shown."""
+        inside = self.items >= 0
+        weight = np.broadcast_to(self.n[:, None], self.items.shape)[inside]
+        return np.bincount(self.items[inside], weight, minlength=len(self.context)).astype(np.int64)
+
+    def made_of(self, kept: BoolArray) -> "Shown":
+        """The lists made of these pairs alone; pairs and contexts are numbered anew."""
+        rows = np.append(kept, True)[self.items].all(axis=1)
+        number = np.append(np.cumsum(kept) - 1, -1)  # −1, below the end of a short list, stays −1
+        _, context = np.unique(self.context[kept], return_inverse=True)
+        return Shown(context, number[self.items[rows]], self.clicks[rows], self.n[rows])
+
     @cached_property
     def cells(self) -> Cells:
         """The histogram that an engine would make of these lists, cell for cell."""

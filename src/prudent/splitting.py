@@ -69,7 +69,7 @@ def split(
     if by not in ("hash", "time"):
         raise UsageError(f"Cannot split by {by!r}.{did_you_mean(str(by), ['hash', 'time'])} Known: hash, time.")
     if not 0 < as_number(share) < 1:
-        raise UsageError(f"share is {share!r}; it is the share of lists to hold out, above 0 and below 1.")
+        raise UsageError(f"The share of lists to hold out is {share!r}; it must be above 0 and below 1.")
     if (by == "time") != (time is not None):
         raise UsageError("Name the column of the time with by='time' (--by time --time COLUMN), and only then.")
     if isinstance(log, Counts) or not isinstance(log, Log):

@@ -67,9 +67,6 @@ def effective(weights: Sequence[float]) -> tuple[float, float]:
     return (sum(weights) ** 2 / squares if squares else 0.0), max(map(abs, weights))
 
 
-Frequency = Callable[[Logged, int], bool]
-
-
 def position_weights(
     lists: Sequence[Logged],
     policy: Policy,

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 
 from prudent.evaluation.held_out import HeldOut, hold_out
-from prudent.shown import Shown
 
 from .. import strategies
 from .reference import Logged, Policy
@@ -61,12 +60,3 @@ def arrays(lists: Sequence[Logged], policy: Policy, known: bool = False, whole: 
         if whole:
             propensity[row, : len(one.items) - 1] = np.nan
     return hold_out(shown, target, mine, propensity if known else None)
-
-
-def held_from(context: Any, items: Any, clicks: Any, target: Any, **more: Any) -> HeldOut:
-    """Straight from arrays."""
-    return hold_out(
-        Shown(np.asarray(context), np.asarray(items), np.asarray(clicks, bool), np.ones(len(items), np.int64)),
-        np.asarray(target),
-        **more,
-    )

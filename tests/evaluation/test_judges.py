@@ -94,9 +94,10 @@ def test_where_the_logged_list_stays_it_stays_whole(tmp_path: Path) -> None:
     lists += [("b", ["p", "q", "r"], [0, 1, 0])] * 30
     policy = policy_of({"a": ["z", "y"], "b": ["p", "q"]}, tmp_path / "policy.parquet")
     mixture = prudent.evaluation.gate_contexts(policy, prudent.Log(table(lists)), model="cm")
-    assert (mixture.better, mixture.same, mixture.unsure) == (0, 0, 2)
+    assert (mixture.better, mixture.same, mixture.unsure) == (0, 1, 1)
     assert mixture.policy["a"] == ["x", "y", "z"]
-    assert mixture.policy["b"] == ["p", "q", "r"]
+    assert mixture.policy["b"] == ["p", "q", "r"], "as far down as the policy goes, the two are the same"
+    assert mixture.policy.provenance["length"] == 3
 
 
 def test_few_lists_and_lists_that_are_alike_are_not_enough_for_a_yes() -> None:
@@ -187,6 +188,60 @@ def test_manifests_tell_what_a_log_was_cut_from_and_counted_from(
     Path("parts/holdout.parquet.manifest.json").write_text("no JSON")
     Path("parts/train.parquet.manifest.json").write_text("[1]")
     assert gate("all.parquet", "parts/holdout.parquet").startswith("pass"), "nobody knows"
+
+
+def test_days_that_were_merged_still_name_their_logs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether a policy was made before the merging, and names days that are gone, or after it."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    for day in (1, 2, 3):
+        clicks = rng.integers(0, 2, (100 + day, 2)).tolist()
+        rows = [("q", ["a", "b"] if i % 2 else ["b", "a"], clicks[i]) for i in range(100 + day)]
+        pa.parquet.write_table(table(rows), f"log{day}.parquet")
+    for day in (1, 2):
+        assert run("count", f"log{day}.parquet", "-o", "counts", "--day", f"2026-11-0{day}").code == 0
+    assert run("rank", "counts", "-o", "before.parquet").code == 0
+    assert run("compact", "counts", "--before", "2026-11-09").code == 0
+    assert run("rank", "counts", "-o", "after.parquet").code == 0
+    for policy in ("before.parquet", "after.parquet"):
+        for day in (1, 2):
+            said = run("gate", policy, "--log", f"log{day}.parquet", "--min-lift", "-0.9", "-e", "ips").said
+            assert "Among these are lists that the policy learned from: counts.parquet was made of them" in said
+        assert run("gate", policy, "--log", "log3.parquet", "--min-lift", "-0.9", "-e", "ips").code == 0
+
+
+def test_a_log_that_is_split_anew_is_no_judge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the old part had to learn from may be in the new one that is held out."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    clicks = rng.integers(0, 2, (300, 2)).tolist()
+    pa.parquet.write_table(
+        table([("q", ["a", "b"] if i % 2 else ["b", "a"], clicks[i]) for i in range(300)]), "log.parquet"
+    )
+    judge = ("gate", "policy.parquet", "--log", "parts/holdout.parquet", "--min-lift", "-0.9", "-e", "ips")
+    assert run("split", "log.parquet", "-o", "parts", "--holdout", "0.5").code == 0
+    assert run("rank", "parts/train.parquet", "-o", "policy.parquet").code == 0
+    assert run(*judge).code == 0
+    assert run("split", "log.parquet", "-o", "parts", "--holdout", "0.4").code == 0
+    again = run(*judge)
+    assert again.code == 1
+    assert "train.parquet was split off anew since the policy learned from it" in again.said
+    assert run("rank", "parts/train.parquet", "-o", "policy.parquet").code == 0
+    assert run(*judge).code == 0
+
+
+def test_context_by_context_the_training_log_is_no_judge_either(tmp_path: Path) -> None:
+    rows = [("q", ["a", "b"] if i % 2 else ["b", "a"], [i % 2, 0]) for i in range(100)]
+    pa.parquet.write_table(table(rows), tmp_path / "log.parquet")
+    assert run("rank", tmp_path / "log.parquet", "-o", tmp_path / "policy.parquet", "--model", "cm").code == 0
+    mix = ("gate", tmp_path / "policy.parquet", "--log", tmp_path / "log.parquet", "--per-context")
+    said = run(*mix, "-o", tmp_path / "mixed.parquet")
+    assert said.code == 3
+    assert "the lists that the policy learned from. Hold some out: prudent split." in said.said
+    assert not (tmp_path / "mixed.parquet").exists()
+    unused = run(*mix, "-o", tmp_path / "mixed.parquet", "--replicates", "50")
+    assert unused.code == 2
+    assert "has no use for --interval, --replicates and --seed" in unused.said
 
 
 @pytest.mark.parametrize(

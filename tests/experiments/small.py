@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prudent import shown
-from prudent.experiments.sources import make_world
+from prudent.experiments.sources import nameless_world
 from prudent.simulate import World
 
 from .. import reference
@@ -21,7 +21,7 @@ def world_of(kind: str, theta: Sequence[Sequence[float]], score: Sequence[float]
     flat = np.concatenate([np.array(of, float) for of in theta])
     scores = np.zeros(flat.size) if score is None else np.array(score, float)
     position = {"cm": (0.0, 0.0, 0.0), "dcm": LAMBDA, "pbm": P}[kind]
-    return make_world(np.array([len(of) for of in theta]), flat, scores, kind, np.array(position))
+    return nameless_world(np.array([len(of) for of in theta]), flat, scores, kind, np.array(position))
 
 
 def truth_of(world: World) -> plain.Truth:

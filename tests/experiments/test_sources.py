@@ -31,7 +31,6 @@ from prudent.experiments.sources import (
     fit_truth,
     keep_common,
     keep_frequent,
-    made_of,
     pairs_of,
     pattern_chances,
     renumbered,
@@ -430,7 +429,7 @@ def survivors(lists: list[reference.Shown], good: set[reference.Pair]) -> list[r
 def test_lists_made_of_some_pairs(lists: list[reference.Shown], data: st.DataObject) -> None:
     shown, pairs = as_shown(lists), sorted(reference.impressions(lists))
     good = set(data.draw(st.lists(st.sampled_from(pairs), min_size=1, unique=True)))
-    kept = made_of(shown, np.array([pair in good for pair in pairs]))
+    kept = shown.made_of(np.array([pair in good for pair in pairs]))
     left = [pair for pair in pairs if pair in good]
     assert named(lists, kept, left) == survivors(lists, good)
     contexts = sorted({context for context, _ in left})

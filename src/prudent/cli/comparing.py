@@ -5,18 +5,20 @@ from typing import Annotated
 
 import typer
 
-from prudent.cli.judging import By
 from prudent.cli.shared import (
     MODEL,
+    By,
+    ByOption,
+    Holdout,
     Json,
     MaxBad,
     Reading,
+    Time,
     app,
     check_output,
     columns_of,
     engine_of,
     files_of,
-    fraction,
     open_log_alone,
     option,
     reads_logs,
@@ -28,9 +30,6 @@ Logs = Annotated[list[str], typer.Argument(metavar="LOG", help="Click logs (Parq
 Chart = Annotated[
     Path | None, option("--output", "-o", help="Also draw a chart: NAME.svg or NAME.png (needs prudent\\[report]).")
 ]
-Holdout = Annotated[float, typer.Option(parser=fraction, help="Share of the lists that is held out.")]
-ByOption = Annotated[By, typer.Option("--by", help="Hold out random lists, by a hash of what they are, or the latest.")]
-Time = Annotated[str | None, typer.Option(help="Column of the time, for --by time.")]
 Seed = Annotated[int, typer.Option(min=0, help="Of the random numbers.")]
 
 

@@ -8,9 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from prudent.cli.shared import (
+    By,
+    ByOption,
+    Holdout,
     Json,
     MaxBad,
     Reading,
+    Time,
     app,
     check_parquet,
     columns_of,
@@ -42,13 +46,6 @@ class IntervalKind(StrEnum):
 
     bootstrap = "bootstrap"
     bernstein = "bernstein"
-
-
-class By(StrEnum):
-    """What decides which lists are held out."""
-
-    hash = "hash"
-    time = "time"
 
 
 PolicyFile = Annotated[Path, typer.Argument(metavar="POLICY", help="The policy, as prudent rank wrote it.")]
@@ -122,7 +119,7 @@ def evaluate_command(
             max_bad=max_bad,
         )
     if as_json:
-        print_json([asdict(estimate) for estimate in found])
+        print_json(found.as_json())
     else:
         show_evaluation(found)
         if not any(estimate.tells for estimate in found):
@@ -168,6 +165,11 @@ def gate_command(
         raise UsageError("--per-context writes a mixed policy: give both, --per-context and -o FILE, or neither.")
     held_out, engine = _held_out(log, reading, propensity, "the gate")
     if output is not None:
+        if (interval, replicates, seed) != (IntervalKind.bootstrap, 200, 0):
+            raise UsageError(
+                "--per-context compares lists under a click model and has no use for --interval, --replicates and "
+                "--seed: leave them out."
+            )
         model = _model_of(estimator)
         check_parquet(output, [policy, *files_of(log)])
         with busy("Comparing lists"):
@@ -224,9 +226,9 @@ def split_command(
     inputs: Annotated[list[str], typer.Argument(metavar="INPUT", help="Click logs: files, globs.")],
     reading: Reading,
     output: Annotated[Path, option("--output", "-o", help="Folder for train.parquet and holdout.parquet.")] = Path("."),
-    holdout: Annotated[float, option("--holdout", parser=fraction, help="Share of lists to hold out.")] = 0.2,
-    by: Annotated[By, option("--by", help="Random lists, by a hash of what they are, or the latest.")] = By.hash,
-    time: Annotated[str | None, option("--time", help="Column of the time, for --by time.")] = None,
+    holdout: Holdout = 0.2,
+    by: ByOption = By.hash,
+    time: Time = None,
     seed: Annotated[int, option("--seed", min=0, help="Another seed, another split by hash.")] = 0,
     as_json: Json = False,
 ) -> None:

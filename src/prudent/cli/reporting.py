@@ -51,7 +51,8 @@ def report_command(
     ] = None,
     title: Annotated[str | None, typer.Option(help="Headline of the page.")] = None,
     estimator: Annotated[
-        str | None, typer.Option(help="What the gate asks, such as dm.", show_default="as prudent gate")
+        str | None,
+        typer.Option("--estimator", "-e", help="What the gate asks, such as dm.", show_default="as prudent gate"),
     ] = None,
     reward: RewardOption = RewardName.clicks,
     min_lift: MinLift = 0.0,
@@ -68,8 +69,7 @@ def report_command(
 
     One HTML file that opens from disk, without a network.
     """
-    from prudent.evaluation import parse
-    from prudent.evaluation.gating import DECIDES
+    from prudent.evaluation import DECIDES, parse
     from prudent.policy import Policy
     from prudent.reporting import TITLE, report
 

@@ -41,6 +41,13 @@ class EngineName(StrEnum):
     spark = "spark"
 
 
+class By(StrEnum):
+    """What decides which lists are held out."""
+
+    hash = "hash"
+    time = "time"
+
+
 class Format(StrEnum):
     """The formats of `prudent.readers`."""
 
@@ -100,6 +107,9 @@ HalfLife = Annotated[
         "full, whatever today is.",
     ),
 ]
+Holdout = Annotated[float, option("--holdout", parser=fraction, help="Share of the lists to hold out.")]
+ByOption = Annotated[By, option("--by", help="Hold out random lists, by a hash of what they are, or the latest.")]
+Time = Annotated[str | None, option("--time", help="Column of the time, for --by time.")]
 MODEL, BOUND = "auto", "exposure(delta=0.5)"  # what `rank` takes when nothing is said
 Json = Annotated[bool, option("--json", help="Print the result as JSON.")]
 
@@ -213,12 +223,12 @@ def days_of(since: str | None, until: str | None, half_life: str | None) -> dict
     return {name: value for name, value in asked.items() if value is not None}
 
 
-def open_log_alone(inputs: Sequence[str], reading: Reading, engine: "DuckDB", method: str) -> "Log":
+def open_log_alone(inputs: Sequence[str], reading: Reading, engine: "DuckDB", who: str) -> "Log":
     """Logs, where counts would not do."""
     from prudent.counts import which_are_counts
 
     for file in which_are_counts(files_of(inputs)):
-        raise UsageError(f"{file} holds counts, which have forgotten whole lists: {method} needs the log itself.")
+        raise UsageError(f"{file} holds counts, which have forgotten whole lists: {who} needs the log itself.")
     return open_log(inputs, reading, engine)
 
 

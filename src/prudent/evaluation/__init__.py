@@ -5,9 +5,10 @@ from prudent.evaluation.gating import Verdict, gate
 from prudent.evaluation.held_out import REWARDS
 from prudent.evaluation.judgement import Estimate
 from prudent.evaluation.mixing import Mixture, gate_contexts
-from prudent.evaluation.offline import DEFAULTS, Evaluation, evaluate
+from prudent.evaluation.offline import DECIDES, DEFAULTS, Evaluation, evaluate
 
 __all__ = [
+    "DECIDES",
     "DEFAULTS",
     "REWARDS",
     "Estimate",

@@ -51,7 +51,7 @@ def _unit(column: FloatArray | BoolArray, n: IntArray) -> float:
 
 
 class Interval(NamedTuple):
-    """An estimate with its limits."""
+    """The limits of an estimate."""
 
     low: float
     high: float

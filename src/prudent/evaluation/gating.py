@@ -23,8 +23,6 @@ from prudent.evaluation.offline import (
 from prudent.log import Log
 from prudent.policy import Policy
 
-__all__ = ["DECIDES", "Verdict", "ask_gate", "decide", "gate", "refuse"]
-
 
 @dataclass(frozen=True)
 class Verdict:
@@ -73,7 +71,14 @@ def refuse(verdict: Verdict, reason: str) -> Verdict:
     return replace(verdict, passed=False, why=f"{reason} Hold some out: prudent split.") if reason else verdict
 
 
-def ask_gate(min_lift: float, confidence: float, reward: str, interval: str, replicates: int, seed: int) -> Asked:
+def ask_gate(
+    min_lift: float,
+    confidence: float,
+    reward: str,
+    interval: str = Asked.interval,
+    replicates: int = Asked.replicates,
+    seed: int = Asked.seed,
+) -> Asked:
     """The settings, checked, with the two-sided confidence whose lower limit is the one-sided one."""
     if not 0.5 < as_number(confidence) < 1:
         raise UsageError(f"confidence is {confidence!r}; a gate needs one above 0.5 and below 1, such as 0.95.")

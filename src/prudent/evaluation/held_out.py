@@ -40,7 +40,8 @@ class HeldOut:
     clicks: BoolArray
     n: IntArray  # how often that list was shown and clicked in that way
     propensity: FloatArray | None = None  # of the first k items, for each k; NaN where it is not known
-    fits: dict[Any, Any] = field(default_factory=dict, repr=False)  # click models that estimators share
+    # Click models that estimators share; other lists, made by `replace`, start with none.
+    fits: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
 
     @property
     def length(self) -> int:

@@ -17,21 +17,21 @@ from prudent.evaluation.direct import Direct, Trials, believe, direct, learn_pri
 from prudent.evaluation.gating import ask_gate
 from prudent.evaluation.held_out import CannotTellError, Reward
 from prudent.evaluation.judgement import Asked
+from prudent.evaluation.lineage import not_held_out
 from prudent.evaluation.offline import open_held_out
 from prudent.evaluation.reading import Read
 from prudent.log import Log
 from prudent.policy import COLUMNS, Policy
-from prudent.ranking import usual_lists
-from prudent.shown import Shown
+from prudent.ranking import as_table, usual_lists
 
 
 @dataclass(frozen=True, eq=False)
 class Mixture:
     """A policy of which only the lists go out that are clearly better than the logged ones.
 
-    Of the policy's contexts, ``better`` have its list; ``same`` had no other list before; ``unsure`` have the logged
-    list, for want of evidence or because it is the better one; and ``unseen`` are not in the held-out log, and in the
-    mixed policy neither.
+    Of the policy's contexts, ``better`` have its list; ``same`` had no other list before, or one that only goes on
+    below; ``unsure`` have the logged list, for want of evidence or because it is the better one; and ``unseen`` are not
+    in the held-out log, and in the mixed policy neither.
     """
 
     policy: Policy
@@ -52,16 +52,12 @@ class Mixture:
         """One line."""
         contexts = self.better + self.same + self.unsure
         more = "" if self.min_lift == 0 else f" by more than {100 * self.min_lift:g} %".replace("-", "−")
+        sure = f"with confidence {100 * self.confidence:g} %"
         if self.better:
-            get, sure = "gets" if contexts == 1 else "get", f"with confidence {100 * self.confidence:g} % each"
-            head = (
-                f"{self.better:,} of {contexts:,} context{'' if contexts == 1 else 's'} {get} the policy's list: better"
-            )
+            get = "context gets" if contexts == 1 else "contexts get"
+            head, sure = f"{self.better:,} of {contexts:,} {get} the policy's list: better", f"{sure} each"
         else:
-            head, sure = (
-                "no context gets the policy's list: none is better",
-                f"with confidence {100 * self.confidence:g} %",
-            )
+            head = "no context gets the policy's list: none is better"
         keep, have = "keeps" if self.unsure == 1 else "keep", "has" if self.same == 1 else "have"
         rest = f"{self.unsure:,} {keep} the logged one, {self.same:,} {have} it in both"
         unseen = f"; {self.unseen:,} {'is' if self.unseen == 1 else 'are'} not in the log and left out"
@@ -85,23 +81,17 @@ def gate_contexts(
     least `confidence`. So, among the lists that go out, no more than 1 − `confidence` are worse on average, however
     many there are, as far as the click model and its prior are right.
     """
-    asked = ask_gate(min_lift, confidence, reward, "bootstrap", 20, 0)
+    asked = ask_gate(min_lift, confidence, reward)
     read = open_held_out(policy, log, engine, max_bad)
+    if reason := not_held_out(policy.provenance, log, read.tally.lists):
+        raise LogError(f"{reason} Hold some out: prudent split.")
     return mix(read, policy, log, model, asked, min_lift)
-
-
-def usual_table(shown: Shown) -> IntArray:
-    """What each context mostly saw, position by position, as `prudent rank` and the report have it: one row each."""
-    lists = usual_lists(shown.cells, shown.length)
-    table = np.full((int(shown.context[-1]) + 1, shown.length), -1)
-    table[lists.context, lists.rank - 1] = lists.row
-    return table
 
 
 def better_lists(fit: Direct, usual: IntArray, confidence: float, min_lift: float) -> tuple[BoolArray, Trials]:
     """In which contexts the policy's list clearly beats the usual one, and what is known of the usual one's items."""
     held = fit.held
-    other = replace(held, target=usual, known=np.ones(held.contexts, bool), fits={})
+    other = replace(held, target=usual, known=np.ones(held.contexts, bool))
     mine, theirs = try_items(held, fit.fitted), try_items(other, fit.fitted)
     both = Trials(*(np.concatenate(pair) for pair in zip(mine, theirs, strict=True)))
     prior = learn_prior(both, np.concatenate([fit.supported, np.ones(held.contexts, bool)]))
@@ -124,7 +114,7 @@ def better_lists(fit: Direct, usual: IntArray, confidence: float, min_lift: floa
     return fit.supported & (gain > ndtri(confidence) * doubt), theirs
 
 
-_OF_BOTH = ("length", "min_lists", "candidates", "counts")
+_OF_BOTH = ("min_lists", "candidates", "counts")
 _MADE_BY = ("model", "bound", "method")
 
 
@@ -140,38 +130,37 @@ def mix(read: Read, policy: Policy, log: Log, model: str, asked: Asked, min_lift
         raise LogError(f"The policy has a list for none of the contexts in {log.name}: there is nothing to mix.")
     confidence = (1 + asked.confidence) / 2
     fit = direct(held, model, asked.reward)
-    usual = usual_table(held.shown())
+    # What each context mostly saw, as `prudent rank` and the report have it.
+    usual = as_table(usual_lists(held.shown().cells, held.length), held.contexts, held.length)
     try:
         better, trials = better_lists(fit, usual, confidence, min_lift)
     except CannotTellError as error:
         raise LogError(f"Lists cannot be compared one by one. {error}") from error
-    same = held.known & (_wide(read.target, usual) == _wide(usual, read.target)).all(axis=1)
+    mine, theirs = _wide(read.target, usual), _wide(usual, read.target)
+    same = held.known & ((mine == theirs) | (mine == -1)).all(axis=1)  # as far down as the policy's list goes
     better &= ~same
-    logged = held.known & ~better & ~same
+    # What the policy would only cut short stays whole.
+    logged = held.known & ~better & (mine != theirs).any(axis=1)
     kept = usual >= 0
     kept &= logged[:, None]
     number = np.nonzero(kept)[0]
     positive, negative = trials.clicks, np.maximum(0.0, trials.examined - trials.clicks)
-    inside = held.items >= 0
-    weight = np.broadcast_to(held.n[:, None], held.items.shape)[inside]
-    impressions = np.bincount(held.items[inside], weight, minlength=len(held.pair_context)).astype(np.int64)
     append(
         connection,
         "usual",
         {
             "number": number,
-            "rank": np.cumsum(kept, axis=1)[kept].astype(
-                np.int32
-            ),  # a place may be empty: all that stood there is above
+            # A place may be empty, where all that ever stood there stands above.
+            "rank": np.cumsum(kept, axis=1)[kept].astype(np.int32),
             "pair": usual[kept],
             "lower": betaincinv(1 + positive, 1 + negative, 1 - confidence)[kept],
             "mean": ((positive + 1) / (positive + negative + 2))[kept],
             "positive": positive[kept],
             "negative": negative[kept],
-            "impressions": impressions[usual[kept]],
+            "impressions": held.shown().impressions[usual[kept]],
         },
     )
-    append(connection, "taken", {"number": np.flatnonzero(better | same)})
+    append(connection, "taken", {"number": np.flatnonzero(held.known & ~logged)})
     columns = ", ".join(COLUMNS)
     connection.execute(
         f"create table lists as select * from (select {columns} from policy join contexts using (context) "
@@ -181,13 +170,14 @@ def mix(read: Read, policy: Policy, log: Log, model: str, asked: Asked, min_lift
     )
     counts = {
         "better": int(better.sum()),
-        "same": int((same & held.known).sum()),
-        "unsure": int(logged.sum()),
+        "same": int(same.sum()),
+        "unsure": int((held.known & ~better & ~same).sum()),
         "unseen": read.policy_contexts - int(held.known.sum()),
     }
     # What made the policy did not make the lists that stay: no one model, bound or prior stands behind all rows.
     provenance: dict[str, Any] = {
         "prudent": __version__,
+        "length": connection.execute("select max(rank) from lists").fetchall()[0][0],
         **{key: policy.provenance[key] for key in _OF_BOTH if key in policy.provenance},
         "mixed": {
             **counts,

@@ -3,7 +3,7 @@
 import html
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from prudent import __version__
@@ -30,17 +30,6 @@ DECIDES = "dr(clip=10)"
 
 FEW = 30
 """Effective lists below which a verdict says how few there are."""
-
-IN_WORDS = {
-    "ips": "inverse propensities",
-    "snips": "normalized inverse propensities",
-    "prefix-ips": "inverse propensities from the top down",
-    "ip-ips": "inverse propensities of items in their places",
-    "pi": "pseudo-inverse",
-    "dm": "click model alone",
-    "dr": "doubly robust",
-}
-"""What estimators are, for who does not know their short names."""
 
 HEADINGS = ("estimator", "logged", "value", "interval", "lift", "interval, %", "support", "effective lists")
 
@@ -95,14 +84,18 @@ class Evaluation:
         chosen = max(told, key=lambda estimate: (estimate.estimator == DECIDES, estimate.support))
         return _verdict(chosen, self.provenance["confidence"])
 
-    @property
     def rows(self) -> list[tuple[str, ...]]:
         """The estimates as text, under `HEADINGS`; what cannot be told has a sentence in place of numbers."""
         return [_row(estimate) for estimate in self]
 
+    def as_json(self) -> list[dict[str, Any]]:
+        """The estimates, null where they cannot tell; fits JSON."""
+        return [asdict(estimate) for estimate in self]
+
     def __str__(self) -> str:
-        lines = text_table(HEADINGS, [row for row in self.rows if len(row) > 2])
-        untold = [f"{name}: {why}" for name, why in (row for row in self.rows if len(row) == 2)]
+        rows = self.rows()
+        lines = text_table(HEADINGS, [row for row in rows if len(row) > 2])
+        untold = [f"{name}: {why}" for name, why in (row for row in rows if len(row) == 2)]
         return "\n".join([self.title, lines, *untold, *self.notes])
 
     __repr__ = __str__  # a table says more than the call that would make it
@@ -115,7 +108,7 @@ class Evaluation:
     def _repr_html_(self) -> str:
         head = "".join(f"<th>{name}</th>" for name in HEADINGS)
         body = ""
-        for name, *cells in self.rows:
+        for name, *cells in self.rows():
             span = f' colspan="{len(HEADINGS) - 1}"' if len(cells) == 1 else ""
             body += f"<tr><th>{html.escape(name)}</th>"
             body += "".join(f"<td{span}>{html.escape(cell)}</td>" for cell in cells) + "</tr>"
@@ -161,7 +154,10 @@ def in_words(estimator: str) -> str:
     >>> in_words("dr(clip=10)")
     'doubly robust'
     """
-    return IN_WORDS.get(estimator.partition("(")[0], "")
+    try:
+        return parse(estimator).words
+    except UsageError:
+        return ""
 
 
 def _row(estimate: Estimate) -> tuple[str, ...]:
@@ -231,6 +227,8 @@ def evaluate(
     if not parsed:
         raise UsageError(f"Name at least one estimator. Known: {', '.join(known_estimators)}.")
     read = open_held_out(policy, log, engine, max_bad)
+    if reason := not_held_out(policy.provenance, log, read.tally.lists):
+        warnings.warn(f"{reason} What they say of it is too good.", PrudentWarning, stacklevel=2)
     return Evaluation(judge(read.held, parsed, asked), provenance(read, log, asked))
 
 
@@ -242,7 +240,13 @@ def read_estimator(given: str | Estimator) -> Estimator:
     return chosen
 
 
-def ask(reward: str, confidence: float, interval: str, replicates: int, seed: int) -> Asked:
+def ask(
+    reward: str,
+    confidence: float,
+    interval: str = Asked.interval,
+    replicates: int = Asked.replicates,
+    seed: int = Asked.seed,
+) -> Asked:
     """The settings, checked."""
     for name, word, known in (("reward", reward, REWARDS), ("interval", interval, INTERVALS)):
         if word not in known:
@@ -267,8 +271,6 @@ def open_held_out(policy: Policy, log: Log, engine: DuckDB | None, max_bad: floa
         rejected = "; ".join(describe_rejected(read.tally))
         every = read.tally.lists + read.tally.bad
         warnings.warn(f"{read.tally.bad:,} of {every:,} lists were rejected: {rejected}.", PrudentWarning, stacklevel=3)
-    if reason := not_held_out(policy.provenance, log, read.tally.lists):
-        warnings.warn(f"{reason} What they say of it is too good.", PrudentWarning, stacklevel=3)
     return read
 
 

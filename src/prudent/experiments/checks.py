@@ -184,10 +184,10 @@ def _gain_mostly_at_one(table: Table) -> list[Cell]:
         gains = {delta: panel.at("bayes", delta) - panel.at("eb", delta) for delta in panel.deltas("eb")}
         best = max(gains, key=lambda delta: float(gains[delta].mean()))
         order = compare(panel.at("eb", 1.0), panel.at("bayes", 1.0))
-        behind, twice = difference_of(gains[best], gains[1.0])
+        behind, error = difference_of(gains[best], gains[1.0])
         word: Word = "unclear" if order == "unclear" else "fails"
         if order == "lower":
-            word = "holds" if best == 1.0 or behind <= twice else "fails"
+            word = "holds" if best == 1.0 or behind <= two(len(gains[best])) * error else "fails"
         of = paired_ratio(panel.at("eb", 1.0), panel.at("bayes", 1.0))
         found.append(Cell((panel.logging, panel.model), word, f"{show(of)}, largest at δ = {best:g}"))
     return found

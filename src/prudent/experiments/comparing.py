@@ -107,17 +107,18 @@ def make_table(errors: Mapping[Arm, FloatArray], facts: Mapping[str, Any] | None
 
 def compare(errors: FloatArray, others: FloatArray) -> Order:
     """Whether errors are lower than those of another method on the same logs."""
-    mean, twice = difference_of(errors, others)
+    mean, error = difference_of(errors, others)
+    twice = two(len(errors)) * error
     if abs(mean) > twice:
         return "lower" if mean < 0 else "higher"
     return "same" if abs(mean) + twice <= NEAR * float(others.mean()) else "unclear"
 
 
 def difference_of(errors: FloatArray, others: FloatArray) -> tuple[float, float]:
-    """Mean, and two standard errors of it."""
+    """Mean, and its standard error."""
     difference = errors - others
     difference = np.where(np.abs(difference) < TINY, 0.0, difference)  # the same lists, added up in another order
-    return float(difference.mean()), two(len(difference)) * standard_error(difference)
+    return float(difference.mean()), standard_error(difference)
 
 
 def two(repetitions: int) -> float:

@@ -15,7 +15,7 @@ from prudent.click_models import ClickModel, Evidence
 from prudent.click_models.position_based import PositionBased, per_position, separate_positions
 from prudent.errors import NotIdentifiedError
 from prudent.experiments.sources import Source
-from prudent.ranking import Lists, best_lists
+from prudent.ranking import Lists, as_table, best_lists
 from prudent.shown import Shown
 from prudent.simulate import World, value
 from prudent.simulate import best_lists as truly_best_lists
@@ -63,7 +63,8 @@ class Protocol:
         """V(A*) − V(Â) of every arm, averaged over contexts: a row for each block of them."""
         world, shown = self.source.draw(self.n, np.random.default_rng(self.seed(seed, repetition)))
         best = value(world, truly_best_lists(world))
-        found = np.concatenate([_as_table(lists, world) for lists in self._learn(world, shown)])
+        tables = [as_table(lists, len(best), world.length) for lists in self._learn(world, shown)]
+        found = np.concatenate(tables)
         lost = best - value(world, found).reshape(-1, len(best))
         return np.array([of.mean(axis=1) for of in np.array_split(lost, self.blocks, axis=1)])
 
@@ -80,7 +81,7 @@ class Protocol:
                 for delta in self._deltas(rival):
                     clip = None if delta is None else min(clip_for(delta), most)
                     if clip not in found:
-                        found[clip] = (rival if clip is None else _with(rival, clip=clip)).lists(totals)
+                        found[clip] = (rival if clip is None else with_settings(rival, clip=clip)).lists(totals)
                     yield found[clip]
 
 
@@ -94,7 +95,7 @@ def gather(model: ClickModel, world: World, shown: Shown) -> Evidence:
         return model.evidence(shown)
     except NotIdentifiedError:
         examination = world.position if world.kind == "pbm" else np.ones(world.length)
-        return _with(model, examination=tuple(examination.tolist())).evidence(shown)
+        return with_settings(model, examination=tuple(examination.tolist())).evidence(shown)
 
 
 def told(protocol: Protocol, seed: int, logs: int) -> int:
@@ -112,7 +113,7 @@ def told(protocol: Protocol, seed: int, logs: int) -> int:
 def sweep(bound: Bound, evidence: Evidence, deltas: tuple[float | None, ...], length: int) -> Iterator[Lists]:
     """The best lists by one bound at each δ."""
     if not isinstance(bound, PosteriorBound):
-        scores = [(bound if delta is None else _with(bound, delta=delta)).score(evidence) for delta in deltas]
+        scores = [(bound if delta is None else with_settings(bound, delta=delta)).score(evidence) for delta in deltas]
         yield from best_lists_of_each(evidence, scores, length)
         return
     prior = bound.prior(evidence)
@@ -174,13 +175,6 @@ def _may_be_chosen(evidence: Evidence, alpha: FloatArray, beta: FloatArray, leng
 _AT_ONCE = 4_000_000  # comparisons of pairs held at a time: 4 MB
 
 
-def _with(method: _T, **settings: Any) -> _T:
+def with_settings(method: _T, **settings: Any) -> _T:
     """The same method with other settings; every registered one is a frozen dataclass, which protocols cannot say."""
     return replace(method, **settings)  # type: ignore[type-var]
-
-
-def _as_table(lists: Lists, world: World) -> np.ndarray:
-    """Pair numbers, one row for each context; −1 where a list has ended."""
-    table = np.full((len(world.contexts), world.length), -1)
-    table[lists.context, lists.rank - 1] = lists.row
-    return table

@@ -10,7 +10,7 @@ from typing import ClassVar, Literal, Protocol
 
 import numpy as np
 
-from prudent.arrays import BoolArray, FloatArray, IntArray
+from prudent.arrays import FloatArray, IntArray
 from prudent.click_models import ClickModel, click_models
 from prudent.errors import LogError
 from prudent.shown import Shown
@@ -65,7 +65,7 @@ class YandexLike(Source):
             "dcm": random.beta(1, 64, LENGTH),
             "pbm": np.array([1, 0.5, 0.33, 0.25]),
         }[self.kind]
-        world = make_world(sizes, theta, score, self.kind, position)
+        world = nameless_world(sizes, theta, score, self.kind, position)
         if self.pool is None:
             return world, clicked(world, draw_lists(world, n, random), random)
         pool = draw_lists(world, self.pool, random)
@@ -179,7 +179,7 @@ class HeldOutClicks(Source):
 # --- the parts that sources are made of ------------------------------------------------------------------------------
 
 
-def make_world(sizes: IntArray, theta: FloatArray, score: FloatArray, kind: str, position: FloatArray) -> World:
+def nameless_world(sizes: IntArray, theta: FloatArray, score: FloatArray, kind: str, position: FloatArray) -> World:
     """A truth without names; contexts count equally."""
     contexts = len(sizes)
     return World(
@@ -286,7 +286,8 @@ def renumbered(world: World, lists: Shown, random: np.random.Generator) -> tuple
     """The same with new numbers for the pairs of each context, in random order."""
     order = np.lexsort([random.random(world.attraction.size), pairs_of(world)])
     number = np.append(np.argsort(order), -1)  # −1 stays −1
-    new = make_world(np.diff(world.offsets), world.attraction[order], world.score[order], world.kind, world.position)
+    sizes, theta, score = np.diff(world.offsets), world.attraction[order], world.score[order]
+    new = nameless_world(sizes, theta, score, world.kind, world.position)
     return new, Shown(lists.context, number[lists.items], lists.clicks, lists.n)
 
 
@@ -303,7 +304,7 @@ def draw_from_labels(
     }[kind]
     theta = ATTRACTION[label]
     score = _log_gamma(theta, random) if per == "query" else np.zeros(theta.size)
-    world = make_world(sizes, theta, score, kind, position)
+    world = nameless_world(sizes, theta, score, kind, position)
     return world, clicked(world, draw_lists(world, n, random, theta if per == "list" else None), random)
 
 
@@ -321,22 +322,7 @@ def fit_truth(lists: Shown, model: str | ClickModel) -> World:
     kind = str(model).partition("(")[0]
     position = evidence.weight if kind == "pbm" else 1 - evidence.weight
     sizes = np.bincount(lists.context)
-    return make_world(sizes, theta, np.zeros(theta.size), kind, position)
-
-
-def impressions(lists: Shown) -> IntArray:
-    """How often each pair was shown."""
-    inside = lists.items >= 0
-    weight = np.broadcast_to(lists.n[:, None], inside.shape)[inside]
-    return np.bincount(lists.items[inside], weight, minlength=len(lists.context)).astype(np.int64)
-
-
-def made_of(lists: Shown, kept: BoolArray) -> Shown:
-    """The lists made of these pairs alone; pairs and contexts are numbered anew."""
-    rows = np.append(kept, True)[lists.items].all(axis=1)
-    number = np.append(np.cumsum(kept) - 1, -1)  # −1, below the end of a short list, stays −1
-    _, context = np.unique(lists.context[kept], return_inverse=True)
-    return Shown(context, number[lists.items[rows]], lists.clicks[rows], lists.n[rows])
+    return nameless_world(sizes, theta, np.zeros(theta.size), kind, position)
 
 
 def keep_frequent(lists: Shown, least: int) -> Shown:
@@ -344,8 +330,8 @@ def keep_frequent(lists: Shown, least: int) -> Shown:
 
     Fitted to an item that was shown once and clicked once, any model has θ = 1, and the best list is made of such.
     """
-    while not (often := impressions(lists) >= least).all():  # a list that goes takes impressions from those that stay
-        lists = made_of(lists, often)
+    while not (often := lists.impressions >= least).all():  # a list that goes takes impressions from those that stay
+        lists = lists.made_of(often)
     if not len(lists.items):
         raise LogError(f"No list is made only of items with {least} impressions or more.")
     return lists
@@ -353,8 +339,8 @@ def keep_frequent(lists: Shown, least: int) -> Shown:
 
 def keep_common(train: Shown, test: Shown, least: int) -> tuple[Shown, Shown]:
     """The same for two parts of a log: items shown often in both, in contexts that have such lists in both."""
-    while not (often := (impressions(train) >= least) & (impressions(test) >= least)).all():
-        train, test = made_of(train, often), made_of(test, often)
+    while not (often := (train.impressions >= least) & (test.impressions >= least)).all():
+        train, test = train.made_of(often), test.made_of(often)
     if not len(train.items):
         raise LogError(f"No item has {least} impressions or more in both parts of the log.")
     return train, test

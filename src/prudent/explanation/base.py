@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Any, Literal
 
-from prudent.errors import PrudentError
+from prudent.errors import UsageError
 
 Name = str | int
 
@@ -82,7 +82,7 @@ class Explanation:
         try:
             import altair as alt
         except ModuleNotFoundError:
-            raise PrudentError('Charts need Altair: pip install "prudent[report]".') from None
+            raise UsageError("Charts need altair: pip install 'prudent[report]'") from None
         shown = [one for one in self.candidates if one.mean is not None][:most]
         rows = [
             {

@@ -66,13 +66,13 @@ def _notes(policy: "Policy", found: "_Found", counts: Counts | None, same: bool)
         why = f"{by} makes no bounds" if by else "The policy has no manifest beside it that names its bound"
         yield f"{why}: there is nothing to say about how sure an item is."
     elif not found.scored:
-        yield "Only listed items have scores: give those of all candidates (scores=..., --scores)."
+        yield "Only listed items have scores: give the file of all candidates' scores, too."
     if counts is None:
-        yield "What was mostly shown and clicked is not known: give the counts it came from (counts=..., --train)."
+        yield "What was mostly shown and clicked is not known: give the log or the counts it came from."
     elif not same:
         yield (
-            "Other lists than those that the policy came from tell what was mostly shown. For clicks, give the counts "
-            "it came from (counts=..., --train)."
+            "Other lists than those that the policy came from tell what was mostly shown. For clicks, give the log or "
+            "the counts it came from."
         )
     if isinstance(found.bound, Mle):
         yield "mle is an estimate without any caution: there are no intervals."

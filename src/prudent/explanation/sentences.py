@@ -79,7 +79,8 @@ def _behind(start: str, one: Candidate, others: list[Candidate], which: str, kno
     if one.unseen:
         return f"{start}: never shown" + (", and the prior alone is not enough" if known.prior else "")
     if any(_too_little(one, other) for other in rivals):
-        return f"{start}: {_clicked(one)}: too little to trust"
+        few = "too little to trust" if one.impressions is None or one.impressions < _SOME else "not enough to be sure"
+        return f"{start}: {_clicked(one)}: {few}"
     if any(_flattered(one, other) for other in rivals):
         return f"{start}: {_seen(one)}, but it stood where more people look"
     said = _say(start, _seen(one))
@@ -89,6 +90,9 @@ def _behind(start: str, one: Candidate, others: list[Candidate], which: str, kno
     pick, whose = (max, "best") if one.rank else (min, "least")
     bound = pick(map(_low, rivals))
     return said + _numbers(known.order, _low(one), bound, whose, rivals, which) if _low(one) < bound else said
+
+
+_SOME = 100  # views from which on nobody would call them too little
 
 
 def _too_little(one: Candidate, other: Candidate) -> bool:

@@ -1,5 +1,6 @@
 """The report: what would change, how sure that is, and why, in one HTML file."""
 
+from collections.abc import Mapping
 from os import PathLike
 from typing import Any
 
@@ -8,11 +9,11 @@ from prudent.counts import MAX_BAD, Counts, count
 from prudent.engines.duckdb import DuckDB
 from prudent.errors import LogError
 from prudent.evaluation import DEFAULTS, Estimator, Evaluation, parse
-from prudent.evaluation.gating import DECIDES, ask_gate, decide, refuse
+from prudent.evaluation.gating import ask_gate, decide, refuse
 from prudent.evaluation.held_out import Reward
 from prudent.evaluation.judgement import judge
 from prudent.evaluation.lineage import not_held_out
-from prudent.evaluation.offline import ask, open_held_out, provenance, read_estimator
+from prudent.evaluation.offline import DECIDES, ask, open_held_out, provenance, read_estimator
 from prudent.files import check_not_read, check_target, replacing
 from prudent.health import check
 from prudent.log import Log, find_files
@@ -23,8 +24,6 @@ from prudent.reporting.summarize import summarize
 __all__ = ["TITLE", "render", "report", "summarize"]
 
 TITLE = "Should these lists go out?"
-REPLICATES = 200
-"""Of the bootstrap; as many as `evaluate` takes when nothing is said."""
 
 
 def report(
@@ -61,20 +60,33 @@ def report(
             check_not_read(to, find_files(read_here.names))
     chosen = read_estimator(estimator)
     # What `evaluate` and `gate` do, with the log read once for both.
-    asked = ask(reward, confidence, "bootstrap", REPLICATES, seed)
-    asked_by_gate = ask_gate(min_lift, confidence, reward, "bootstrap", REPLICATES, seed)
+    asked = ask(reward, confidence, seed=seed)
+    asked_by_gate = ask_gate(min_lift, confidence, reward, seed=seed)
     read = open_held_out(policy, log, engine, max_bad)
     estimators = {str(one): one for one in (*map(parse, DEFAULTS), chosen)}
     evaluation = Evaluation(judge(read.held, list(estimators.values()), asked), provenance(read, log, asked))
     verdict = decide(read.held, chosen, asked_by_gate, min_lift)
     verdict = refuse(verdict, not_held_out(policy.provenance, log, read.tally.lists))
     counts = count(train, engine, max_bad=max_bad) if isinstance(train, Log) else train or policy.counts
+    if isinstance(train, Log | Counts):
+        _check_train(policy, counts)
     heard = counts if counts is not None else count(log, engine, max_bad=max_bad)
     comparison = _compare(policy, log, train if isinstance(train, Log) else None, engine, max_bad)
     data = summarize(policy, heard, check(heard), evaluation, verdict, comparison, title, trained=counts is not None)
     with replacing(to) as part:
         part.write_text(render(data), encoding="utf-8")
     return data
+
+
+def _check_train(policy: Policy, counts: Counts | None) -> None:
+    """What is said to be the log that the policy came from has as many lists as that had."""
+    said = policy.provenance.get("counts")
+    lists = said.get("lists") if isinstance(said, Mapping) else None
+    if counts is not None and lists is not None and counts.tally.lists != lists:
+        raise LogError(
+            f"The policy came from {lists:,} lists, and {', '.join(counts.origin)} has {counts.tally.lists:,}: that is "
+            "another log. Give the one it came from, or none."
+        )
 
 
 def _compare(policy: Policy, log: Log, train: Log | None, engine: DuckDB | None, max_bad: float) -> Comparison | str:

@@ -16,7 +16,7 @@ def show_evaluation(evaluation: "Evaluation") -> None:
     """A table of what can be told, and a sentence for what cannot."""
     from prudent.evaluation.offline import HEADINGS
 
-    told = [row for row in evaluation.rows if len(row) == len(HEADINGS)]
+    told = [row for row in evaluation.rows() if len(row) == len(HEADINGS)]
     heads = (*HEADINGS[:-1], "effective")  # of eight columns within eighty letters, the last heading breaks
     needed = sum(max(map(len, column)) + 1 for column in zip(heads, *told, strict=True)) - 1
     if out.width < needed:  # lines that are too long are better than numbers that are cut

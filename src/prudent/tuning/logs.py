@@ -20,7 +20,6 @@ from prudent.counts import MAX_BAD
 from prudent.engines.duckdb import DuckDB
 from prudent.errors import LogError, PrudentWarning, UsageError
 from prudent.experiments.comparing import difference_of, two
-from prudent.experiments.sources import impressions, made_of
 from prudent.experiments.table import standard_error
 from prudent.log import Log
 from prudent.shown import Shown
@@ -81,10 +80,11 @@ def tune(
     repetitions = whole_number("repetitions", repetitions, 2)
     how = Halving("tune", test, holdout, by, time, whole_number("seed", seed, 0))
     before, after, about = how.read(log, length, engine or DuckDB(), max_bad, MOST)
-    seen = impressions(before) > 0 if len(before.n) else np.zeros(0, bool)
+    seen = before.impressions > 0 if len(before.n) else np.zeros(0, bool)
     if not (seen.any() and before.clicks.any()):
         raise LogError("There is no click in the past to learn from.")
-    past = Past.of(made_of(before, seen), _fit(believed, made_of(before, seen)))
+    known = before.made_of(seen)
+    past = Past.of(known, _fit(believed, known))
     errors = []
     for repetition in range(repetitions):
         progress(repetition, repetitions)
@@ -160,7 +160,7 @@ def _settings(names: Sequence[str], errors: Sequence[FloatArray]) -> tuple[Setti
     base = float(default.mean())
     found = []
     for name, of in zip(names, errors, strict=True):
-        mean, twice = difference_of(of, default)
+        mean, error = difference_of(of, default)
         found.append(
             Setting(
                 bound=name,
@@ -168,7 +168,7 @@ def _settings(names: Sequence[str], errors: Sequence[FloatArray]) -> tuple[Setti
                 se=standard_error(of),
                 ratio=float(of.mean()) / base if base > 0 else None,
                 difference=mean,
-                difference_se=twice / two(len(of)),
+                difference_se=error,
             )
         )
     # Of equals, the default comes first.

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from prudent.experiments.comparing import NEAR
 from prudent.tables import Tabular
 
 if TYPE_CHECKING:
@@ -13,8 +14,7 @@ DEFAULT = "exposure(delta=0.5)"
 """What `rank` takes when nothing is said."""
 WORTH = 0.05
 """The share of the default's error that another setting has to save before it is chosen."""
-NEAR = 0.1
-"""Errors nearer than this share of one another are the same to whoever chooses."""
+_FEW = 3.0  # standard errors that a difference has to exceed, from which on there are too few repetitions to tell
 
 
 @dataclass(frozen=True)
@@ -104,6 +104,8 @@ class Tuning(Tabular):
                 return "The choice matters."
             return f"The choice matters: {worst.bound} has {worst.ratio:.2f} times the error of the default."
         far = max((abs(s.difference) / s.difference_se for s in others if s.difference_se > 0), default=0.0)
+        if far <= self.sure and self.sure > _FEW:
+            return f"Whether the choice matters, {self.repetitions} repetitions cannot tell."
         if far <= self.sure:
             return f"The choice hardly matters: all settings are within {far:.1f} standard errors of the default."
         return f"The choice hardly matters: no setting differs clearly by {NEAR:.0%} of the default's error."

@@ -1,18 +1,18 @@
 """Lists in memory: truths that could have made their clicks, the errors of every setting under them, later clicks."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
-from prudent.arrays import FloatArray, IntArray
+from prudent.arrays import FloatArray
 from prudent.bounds import Bound, Exposure
 from prudent.click_models import Evidence
 from prudent.click_models.base import Fitted
-from prudent.experiments.protocol import sweep
-from prudent.experiments.sources import clicked, make_world
-from prudent.ranking import Lists
+from prudent.experiments.protocol import sweep, with_settings
+from prudent.experiments.sources import clicked, nameless_world
+from prudent.ranking import Lists, as_table
 from prudent.shown import Shown
 from prudent.simulate import World, best_lists, value
 from prudent.tuning.results import Confirmation
@@ -29,17 +29,11 @@ class Arm(NamedTuple):
     @property
     def names(self) -> list[str]:
         """Every setting as it is spelled."""
-        return [str(self.bound if delta is None else with_delta(self.bound, delta)) for delta in self.deltas]
+        return [str(self.bound if delta is None else with_settings(self.bound, delta=delta)) for delta in self.deltas]
 
     def lists(self, evidence: Evidence, length: int) -> Iterator[Lists]:
         """The lists of every setting."""
         return sweep(self.bound, evidence, self.deltas, length)
-
-
-def with_delta(bound: Bound, delta: float) -> Bound:
-    """The same bound at another δ; every registered one is a frozen dataclass, which protocols cannot say."""
-    changed: Any = replace(bound, delta=delta)  # type: ignore[type-var]
-    return changed  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +73,7 @@ class Past:
         kind = str(model).partition("(")[0]
         weight = model.weight(self.fitted.parameter)[: self.lists.length]
         position = weight if kind == "pbm" else 1 - weight
-        return make_world(np.bincount(self.lists.context), theta, np.zeros(theta.size), kind, position)
+        return nameless_world(np.bincount(self.lists.context), theta, np.zeros(theta.size), kind, position)
 
     def errors(self, arms: Sequence[Arm], random: np.random.Generator) -> FloatArray:
         """V(A*) − V(Â) of every setting on one log, and last of the logged lists; contexts weigh by their lists."""
@@ -88,7 +82,7 @@ class Past:
         evidence = self.fitted.model.evidence(log)
         best = value(world, best_lists(world))
         found = [
-            best - value(world, table_of(lists, len(best), world.length))
+            best - value(world, as_table(lists, len(best), world.length))
             for arm in arms
             for lists in arm.lists(evidence, world.length)
         ]
@@ -102,13 +96,6 @@ def posterior(evidence: Evidence) -> tuple[FloatArray, FloatArray]:
     return prior.alpha + evidence.positive, prior.beta + evidence.negative
 
 
-def table_of(lists: Lists, contexts: int, length: int) -> IntArray:
-    """Pair numbers, one row for each context; −1 where a list has ended."""
-    table = np.full((contexts, length), -1)
-    table[lists.context, lists.rank - 1] = lists.row
-    return table
-
-
 def confirm(past: Past, evidence: Evidence, later: FloatArray, bound: str, both: Sequence[Bound]) -> Confirmation:
     """Compare the lists of two bounds, learned from real clicks, on later ones.
 
@@ -119,7 +106,7 @@ def confirm(past: Past, evidence: Evidence, later: FloatArray, bound: str, both:
     """
     mine = past.fitted.evidence(past.lists.cells)
     length = past.lists.length
-    tables = [table_of(next(sweep(bound, mine, (None,), length)), len(later), length) for bound in both]
+    tables = [as_table(next(sweep(bound, mine, (None,), length)), len(later), length) for bound in both]
     alpha, beta = posterior(evidence)
     share = later / later.sum()
     random = np.random.default_rng(0)

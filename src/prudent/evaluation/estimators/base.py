@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from math import isfinite
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 
@@ -36,6 +36,8 @@ class Columns:
 
 class Estimator(Protocol):
     """A way to the value of lists that were not shown; its settings are its fields."""
+
+    words: ClassVar[str]  # what it is, for who does not know its short name
 
     def columns(self, held: HeldOut, reward: Reward) -> Columns:
         """What this estimator makes of held-out lists, or `CannotTellError`."""

@@ -1,6 +1,7 @@
 """The direct method: a click model's word for it."""
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -20,6 +21,8 @@ class DirectMethod(Estimator):
     stood. It is as right as the click model is. The interval has the uncertainty of clicks, of attractions given few
     of them, and of position parameters.
     """
+
+    words: ClassVar[str] = "click model alone"
 
     model: str = "auto"
 

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 from math import inf
+from typing import ClassVar
 
 import numpy as np
 
@@ -33,6 +34,8 @@ class DoublyRobust(Estimator):
     below, and either lists agree all the way down or the click model is right about the rest. ``clip`` is the largest
     weight: above it, the click model is trusted rather than a few lists that stand for many.
     """
+
+    words: ClassVar[str] = "doubly robust"
 
     model: str = "auto"
     clip: float = inf

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 from math import inf
+from typing import ClassVar
 
 import numpy as np
 
@@ -31,6 +32,8 @@ class Ips(Estimator):
     it trades variance for a value that is too low.
     """
 
+    words: ClassVar[str] = "inverse propensities"
+
     clip: float = inf
 
     def __post_init__(self) -> None:
@@ -58,6 +61,8 @@ class SelfNormalizedIps(Estimator):
     Less variance, and a bias that vanishes with the number of lists. Where propensities are frequencies the two are
     the same.
     """
+
+    words: ClassVar[str] = "normalized inverse propensities"
 
     def columns(self, held: HeldOut, reward: Reward) -> Columns:
         """Whole lists, weighted; the share of each list is its weight."""

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 from math import inf
+from typing import ClassVar
 
 from prudent.baselines.base import check_clip
 from prudent.evaluation.estimators.base import (
@@ -25,6 +26,8 @@ class ItemPositionIps(Estimator):
     alone, as in a position-based model; under a cascade it is wrong. P is always a frequency: the propensity of a
     list does not tell that of an item at a position.
     """
+
+    words: ClassVar[str] = "inverse propensities of items in their places"
 
     clip: float = inf
 

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 from math import inf
+from typing import ClassVar
 
 from prudent.baselines.base import check_clip
 from prudent.evaluation.estimators.base import (
@@ -29,6 +30,8 @@ class PrefixIps(Estimator):
     position depends on the items above it and not on those below, as in a cascade. For ``any-click``, rₖ is the first
     click.
     """
+
+    words: ClassVar[str] = "inverse propensities from the top down"
 
     clip: float = inf
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -33,6 +33,8 @@ class PseudoInverse(Estimator):
     shown as the policy has it: a combination of others will do. 1_A marks the items of list A at their positions. Its
     expectations are always frequencies in the held-out lists.
     """
+
+    words: ClassVar[str] = "pseudo-inverse"
 
     def columns(self, held: HeldOut, reward: Reward) -> Columns:
         """Lists, weighted by what they say about the policy's."""
