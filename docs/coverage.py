@@ -103,7 +103,15 @@ STUDIES = {
     "gate-dcm": Study(
         "dependent clicks",
         "dcm",
-        ("dr(model=dcm)", "dr(model=dcm, clip=10)", "dm(model=dcm)", "prefix-ips"),
+        ("dr", "dr(clip=10)", "dm", "prefix-ips"),
+        policy="logged",
+        gate=True,
+    ),
+    "gate-propensities": Study(
+        "position-based clicks, propensities logged",
+        "pbm",
+        ("dr", "dr(clip=10)", "prefix-ips"),
+        propensities=True,
         policy="logged",
         gate=True,
     ),
@@ -277,8 +285,7 @@ def choose(name: str) -> dict[str, float]:
         world = _world(study, seed)
         form = chances(world.click_model, world.position, study.reward)
         before = rewards(world.attraction[usual], form).sum(axis=1)
-        model = study.model if study.model != "pbm" else "auto"
-        sure, _ = better_lists(direct(held, model, study.reward), usual, 0.95, 0.0)
+        sure, _ = better_lists(direct(held, "auto", study.reward), usual, 0.95, 0.0)
         contexts += len(sure)
         better += int(sure.sum())
         worse += int((sure & (run.value < before)).sum())

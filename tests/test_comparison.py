@@ -20,10 +20,11 @@ from hypothesis import strategies as st
 import prudent
 from prudent.cells import FEWEST
 from prudent.click_models import ClickModel
-from prudent.comparison import MODELS, Comparison, Score, choose, compare, compare_lists, read_models, split_lists
+from prudent.comparison import MODELS, Comparison, Score, choose, compare, compare_lists, read_models
 from prudent.comparison import logs as comparing
 from prudent.display import draw_comparison, write_chart
 from prudent.errors import LogError, PrudentWarning, UsageError
+from prudent.foresight import split_lists
 from prudent.readers import read_yandex
 from prudent.shown import Shown as Arrays
 from prudent.simulate import World, draw, make_world, write_log

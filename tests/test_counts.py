@@ -28,6 +28,7 @@ from prudent.days import UNIT
 from prudent.errors import CountsError, LogError, UsageError
 
 from . import reference
+from .command import run
 from .reference import Shown
 from .strategies import count, integer_names, logs, plain_names, quick_counts, rows, table, text_names
 
@@ -199,7 +200,8 @@ def test_several_files_are_read_as_their_sum(tmp_path: Path) -> None:
         count([shown]).write(tmp_path / f"{number}.parquet")
     assert prudent.Counts.read(tmp_path / "*.parquet") == count(SMALL)
     assert prudent.Counts.read(tmp_path / "0.parquet", tmp_path / "1.parquet").tally.lists == 2
-    assert prudent.Counts.read(*[tmp_path / "0.parquet"] * 2) == count([SMALL[0]] * 2)
+    once = prudent.Counts.read(tmp_path / "0.parquet")
+    assert once + once == count([SMALL[0]] * 2)
 
 
 def test_what_was_rejected_is_written_and_added(tmp_path: Path) -> None:
@@ -388,3 +390,49 @@ def test_any_number_of_threads(threads: int, tmp_path: Path) -> None:
     file = _parquet(table(lists), tmp_path / "log.parquet", row_group_size=2048)
     counts = prudent.count(prudent.Log(file), engine=prudent.DuckDB(threads=threads))
     assert histogram(counts) == reference.histogram(lists)
+
+
+def test_counts_do_not_take_the_place_of_what_they_are_made_from(tmp_path: Path) -> None:
+    log = tmp_path / "log.parquet"
+    pq.write_table(table(SMALL), log)
+    before = log.read_bytes()
+    with pytest.raises(UsageError, match="overwritten by its own result"):
+        prudent.count(prudent.Log(log), to=log)
+    counts = prudent.count(prudent.Log(log), to=tmp_path / "counts.parquet")
+    with pytest.raises(UsageError, match="overwritten by its own result"):
+        prudent.rank(counts, "cm").write(tmp_path / "counts.parquet")
+    for inside in (("count", tmp_path, "-o", tmp_path / "total.parquet"), ("count", log, log, "-o", "x.parquet")):
+        assert run(*inside).code == 2
+    assert log.read_bytes() == before
+
+
+def test_candidates_may_be_unsigned(tmp_path: Path) -> None:
+    """Of signed and unsigned integers DuckDB makes a type that Parquet has not, and names lost their last digits."""
+    big = 2**60 + 1
+    log = pa.table({"context": [big] * 3, "items": [[big + 2, 7]] * 3, "clicks": [[1, 0], [0, 1], [1, 1]]})
+    offer = pa.table({"context": pa.array([big] * 2, pa.uint64()), "item": pa.array([big + 2, 7], pa.uint64())})
+    for signed, unsigned in ((log, offer), (_as(log, pa.uint64()), _as(offer, pa.int64()))):
+        policy = prudent.rank(prudent.count(prudent.Log(signed)), "cm", "mle", candidates=unsigned)
+        policy.write(tmp_path / "policy.parquet")
+        assert sorted(prudent.Policy.read(tmp_path / "policy.parquet")[big]) == [7, big + 2]
+
+
+def _as(given: pa.Table, kind: pa.DataType) -> pa.Table:
+    columns = {"context": kind, "items": pa.list_(kind), "item": kind}
+    return given.cast(pa.schema([(f.name, columns.get(f.name, f.type)) for f in given.schema]))
+
+
+def test_wrong_types_get_a_sentence(tmp_path: Path) -> None:
+    counts = prudent.count(prudent.Log(table(SMALL)))
+    for wrong in (
+        lambda: prudent.Log(table(SMALL), context=5),  # type: ignore[arg-type]
+        lambda: prudent.Log(table(SMALL), layout=[]),  # type: ignore[arg-type]
+        lambda: prudent.count(prudent.Log(table(SMALL)), engine=[]),  # type: ignore[arg-type]
+        lambda: prudent.rank(counts, model=5),  # type: ignore[arg-type]
+        lambda: prudent.rank(counts, bound=None),  # type: ignore[arg-type]
+        lambda: prudent.rank(counts, bound="bayes(alpha=1e308)"),
+        lambda: prudent.Counts.read(["a", "b"]),  # type: ignore[arg-type]
+    ):
+        with pytest.raises(UsageError):
+            wrong()
+    assert run("count", "x", "-o", tmp_path / "y.parquet", "--memory", "2000TB").code == 3, "there is no x"

@@ -130,9 +130,12 @@ def explain(
                     own = above_then < above or (now.lower > was.lower and not above_by_others < above)
                 else:
                     own = above_then > above or (now.lower < was.lower and not above_by_others > above)
-                if now.lower == was.lower:
+                if now[:2] == was[:2]:
                     why = "only others moved"
-                elif not own:
+                    if above_by_others == above:
+                        entered, left = item not in before, item not in after
+                        why = "longer lists" if entered else "shorter lists" if left else "other places"
+                elif now.lower != was.lower and not own:
                     why = "others moved more"
                 elif now.impressions == was.impressions:
                     why = "same evidence, other fit"

@@ -138,7 +138,7 @@ def test_what_cannot_be_split(tmp_path: Path) -> None:
     parts = tmp_path / "train.parquet", tmp_path / "holdout.parquet"
     with pytest.raises(UsageError, match="above 0 and below 1"):
         prudent.split(log, *parts, share=1.0)
-    with pytest.raises(UsageError, match="share is 'a'"):
+    with pytest.raises(UsageError, match="share of lists to hold out is 'a'"):
         prudent.split(log, *parts, share="a")  # type: ignore[arg-type]
     with pytest.raises(UsageError, match=r"seed is 1\.5; it must be a whole number"):
         prudent.split(log, *parts, seed=1.5)  # type: ignore[arg-type]

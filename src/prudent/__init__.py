@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from prudent.engines.duckdb import DuckDB
     from prudent.engines.spark import Spark
     from prudent.errors import PrudentError, PrudentWarning
-    from prudent.evaluation import evaluate, gate
+    from prudent.evaluation import evaluate, gate, gate_contexts
     from prudent.exports import export
     from prudent.health import check
     from prudent.log import Log

@@ -90,6 +90,9 @@ class Asked(NamedTuple):
 
 def ask(model: str | ClickModel, bound: str | Bound, length: int | None, min_lists: int) -> Asked:
     """The settings that all engines share."""
+    for name, given, does in (("model", model, "learn"), ("bound", bound, "score")):
+        if not isinstance(given, str) and not hasattr(given, does):
+            raise UsageError(f"{name} is {given!r}; write a spelling, such as {'pbm' if does == 'learn' else 'eb'!r}.")
     return Asked(
         click_models.parse(model) if isinstance(model, str) else model,
         bounds.parse(bound) if isinstance(bound, str) else bound,

@@ -1,7 +1,7 @@
 """Compact: many days of counts into one file, when nobody will ask for them one by one."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date
@@ -108,8 +108,16 @@ def _remove(folder: Path, files: Sequence[Path]) -> None:
         except OSError as error:
             raise WriteError(f"Cannot remove {file}: {reason(error)}. It no longer counts; remove it.") from error
     inside = {parent for file in files for parent in file.parents if folder in parent.parents}
-    for emptied in sorted(inside, reverse=True):  # from the inside out
-        for left in emptied.glob(".*.part"):  # by a writer that was killed
+    for emptied in sorted(inside | set(folder.glob("day=*/")), reverse=True):  # from the inside out
+        written_here = emptied in inside and not parquet_files(emptied)
+        for left in (*emptied.glob(".*.part"), *(_marks(emptied) if written_here else ())):
             left.unlink(missing_ok=True)
         with suppress(OSError):  # where there is something else in it
             emptied.rmdir()
+
+
+def _marks(folder: Path) -> Iterator[Path]:
+    """What Spark leaves beside the files that it writes, and we beside its folder."""
+    yield from folder.glob(".*.crc")
+    yield folder / "_SUCCESS"
+    yield manifest_path(folder)

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import cached_property
@@ -27,7 +28,7 @@ from prudent.engines.footer import (
 )
 from prudent.engines.quoting import file_text, text
 from prudent.errors import CountsError, LogError, UsageError
-from prudent.files import TemporaryFolder, manifest_path, replacing, write_manifest
+from prudent.files import TemporaryFolder, check_not_read, manifest_path, replacing, write_manifest
 from prudent.log import Candidates, Log, find_files, first_bytes, has_scheme, parquet_files
 from prudent.numbered import Numbered, number
 
@@ -76,6 +77,9 @@ class Counts:
             whatever today is. Without it, all days count alike.
         """
         engine = engine or DuckDB()
+        for path in paths:
+            if not isinstance(path, str | PathLike):
+                raise UsageError(f"Counts.read takes paths, one after the other, not a {type(path).__name__}.")
         chosen = choose(_find_counts(paths), since, until, half_life)
         files = chosen.files
         with engine.connect() as connection:
@@ -221,7 +225,12 @@ def count(
         if to is None:
             raise UsageError(f"Say in which folder the day {day} goes: to=...")
         to = place(to, day)
-    engine = engine or DuckDB()
+    if to is not None and log.in_files:
+        with suppress(LogError):  # what is not on this machine cannot be overwritten here
+            check_not_read(to, find_files(log.names))
+    engine = DuckDB() if engine is None else engine
+    if not hasattr(engine, "histogram"):
+        raise UsageError(f"The engine is {engine!r}: prudent.DuckDB(...) or prudent.Spark(session).")
     folder = None
     if to is None:
         folder = TemporaryFolder()
@@ -293,7 +302,11 @@ def _find_counts(paths: Sequence[str | PathLike[str]]) -> list[Path]:
     for path in paths:
         if Path(path).is_dir() and not parquet_files(Path(path)):
             raise CountsError(f"{path} holds no counts. Count a day into it: prudent count LOG -o {path} --day DATE")
-    return find_files(paths)
+    files = find_files(paths)
+    if len({file.resolve() for file in files}) < len(files):
+        named = ", ".join(str(path) for path in paths)
+        raise UsageError(f"A file is named twice, and would be counted twice: {named}.")
+    return files
 
 
 def _read_tally(connection: duckdb.DuckDBPyConnection, file: Path) -> Tally:

@@ -46,6 +46,8 @@ class Difference:
       fewer impressions than before, and its mean is above or below what it was;
     - *same evidence, other fit*: its own bound moved it, with as many impressions as before;
     - *only others moved*: its own bound is what it was;
+    - *longer lists*, *shorter lists*, *other places*: no bound moved past another, and lists are longer, or shorter, or
+      filled in another order;
     - *others moved more*: its own bound alone would not have moved it, those of the others would have;
     - *new item*, *gone*: it was no candidate before, or is none any more;
     - *not listed before*, *no longer listed*: one of the above, but only scores could tell which;
@@ -275,8 +277,11 @@ def _explain(connection: duckdb.DuckDBPyConnection, old: _Side, new: _Side, scor
                     case when {hidden_before} then 'not listed before' else 'new item' end
                 when new_lower is null then
                     case when {hidden_now} then 'no longer listed' else 'gone' end
-                when new_lower = old_lower then 'only others moved'
-                when not ({own}) then 'others moved more'
+                when new_lower = old_lower and new_mean = old_mean and {by_others} = {above} then
+                    case when old_rank is null then 'longer lists' when new_rank is null then 'shorter lists'
+                        else 'other places' end
+                when new_lower = old_lower and new_mean = old_mean then 'only others moved'
+                when new_lower <> old_lower and not ({own}) then 'others moved more'
                 when new_impressions = old_impressions then 'same evidence, other fit'
                 else (case when new_impressions > old_impressions then 'more evidence' else 'less evidence' end)
                     || (case when new_mean > old_mean then ', higher estimate' when new_mean < old_mean

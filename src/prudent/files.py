@@ -42,7 +42,8 @@ def replacing(target: str | os.PathLike[str]) -> Iterator[Path]:
 
 def check_not_read(target: str | os.PathLike[str], sources: Iterable[str | os.PathLike[str]]) -> None:
     """Nothing is overwritten by what was made of it."""
-    if Path(target).resolve() in {Path(source).resolve() for source in sources}:
+    taken = {Path(source).resolve() for source in sources}
+    if Path(target).resolve() in taken | {manifest_path(source) for source in taken}:
         raise UsageError(f"{target} is read here, and would be overwritten by its own result. Choose another output.")
 
 

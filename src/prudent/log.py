@@ -148,10 +148,12 @@ class Log(Table):
     _folder: object = field(default=None, kw_only=True)  # a temporary one lives as long as the log that needs it
 
     def __post_init__(self) -> None:
-        if self.layout not in _COLUMNS:
+        if self.layout not in list(_COLUMNS):
             raise UsageError(f"There is no layout {self.layout!r}. Known: {', '.join(_COLUMNS)}.")
         named = list(self.columns.values())
         for name in named:
+            if not isinstance(name, str):
+                raise UsageError(f"A column is named by text, not by {name!r}.")
             if named.count(name) > 1:
                 raise UsageError(f"The column {name!r} cannot stand for two things at once.")
 

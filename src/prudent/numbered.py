@@ -141,7 +141,7 @@ def _memory_limit(connection: duckdb.DuckDBPyConnection) -> int:
     """In bytes; DuckDB says it in words such as 953.6 MiB."""
     ((limit,),) = connection.execute("select current_setting('memory_limit')").fetchall()
     size, unit = limit.split()
-    return int(float(size) * 1024 ** ["bytes", "KiB", "MiB", "GiB", "TiB"].index(unit))
+    return int(float(size) * 1024 ** ["bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"].index(unit))
 
 
 def _limit_memory(connection: duckdb.DuckDBPyConnection, limit: float) -> None:
@@ -245,6 +245,8 @@ def _read(connection: duckdb.DuckDBPyConnection, table: Candidates) -> None:
                     theirs = source.types[column].lower()
                     raise LogError(f"The candidates' {column} is {theirs}, but the log's is {kind.lower()}.")
                 given = f"case when regexp_full_match({given}, '[+-]?[0-9]+') then try_cast({given} as {kind}) end"
+            elif kind != "VARCHAR":
+                given = f"try_cast({given} as {kind})"  # of signed and unsigned, DuckDB would make a third
             names.append(f"{given} as {column}")
             wrong.append(f"({given}) is null")
         ((bad,),) = connection.execute(f"select count(*) from source where {' or '.join(wrong)}").fetchall()

@@ -22,6 +22,8 @@ from prudent.cells import Cells, enough
 from prudent.click_models import ClickModel
 from prudent.counts import COLUMNS, MAX_BAD, QUERY, Counts, check_max_bad, check_tally, count_manifest
 from prudent.days import UNIT, Days, check_not_merged, choose, day_folder
+from prudent.engines import Tally
+from prudent.engines.footer import COUNTS_VERSION, tally_in, tally_of, version_in
 from prudent.engines.spark import Spark
 from prudent.errors import CountsError, LogError, UsageError
 from prudent.files import manifest_text
@@ -113,8 +115,9 @@ def rank_on_spark(
     from prudent.engines.spark_jobs import fresh_session
 
     session = fresh_session(engine.running, {"spark.sql.execution.arrow.maxRecordsPerBatch": "100000"})
-    found = _find(session, counts, since, until, half_life)
-    hadoop.check_apart(session, fspath(to), found.given)
+    paths = [fspath(path) for path in ([counts] if isinstance(counts, str | PathLike) else counts)]
+    hadoop.check_apart(session, fspath(to), paths)
+    found = _find(session, paths, since, until, half_life)
     with hadoop.explaining(f"rank {', '.join(found.given)}"):
         said = _rank_found(session, found, fspath(to), asked, candidates)
         hadoop.write_text(session, f"{fspath(to).rstrip('/')}.manifest.json", manifest_text(said))
@@ -136,7 +139,13 @@ def _rank_found(session: "SparkSession", found: "_Found", to: str, asked: Asked,
         contexts.unpersist()
         rows.unpersist()
     days = {"days": found.days.as_json()} if found.days else {}
-    counted = {"inputs": list(found.given), "lists": extent.lists, **_rejected(session, list(found.weights)), **days}
+    counted = {
+        "inputs": list(found.given),
+        "lists": extent.lists,
+        "rejected": dict(found.tally.rejected),
+        "left_out": dict(found.tally.left_out),
+        **days,
+    }
     return provenance(asked, extent, plan, sums, counted, None if candidates is None else _name(candidates))
 
 
@@ -157,20 +166,65 @@ class _Found:
     weights: Mapping[str, int]  # by file
     unit: int
     days: Days | None
+    tally: Tally  # of what was not counted; lists are counted anew
 
 
-def _find(session: "SparkSession", given: Any, since: Any, until: Any, half_life: Any) -> _Found:
+def _find(session: "SparkSession", given: Sequence[str], since: Any, until: Any, half_life: Any) -> _Found:
     from prudent.engines import hadoop
 
-    paths = [given] if isinstance(given, str | PathLike) else list(given)
-    if not paths:
+    if not given:
         raise UsageError("No counts were named.")
-    names = [file for path in paths for file in hadoop.find(session, fspath(path))]
+    names = [file for path in given for file in hadoop.find(session, path)]
+    if len(set(names)) < len(names):
+        raise UsageError(f"{max(names, key=names.count)} is named twice, and would be counted twice.")
     known = {Path(name): name for name in names}  # days look at folders alone, for which any path will do
     chosen = choose(list(known), since, until, half_life)
     weights = chosen.weights or (1,) * len(chosen.files)
     files = dict(zip((known[file] for file in chosen.files), weights, strict=True))
-    return _Found([fspath(path) for path in paths], files, UNIT if chosen.weights else 1, chosen.days)
+    tally = _read_tallies(session, list(files))
+    return _Found(given, files, UNIT if chosen.weights else 1, chosen.days, tally)
+
+
+def _read_tallies(session: "SparkSession", files: Sequence[str]) -> Tally:
+    """What was not counted, by the footers of the files or the manifests beside them; and that they are counts."""
+    from prudent.engines import hadoop
+
+    total, beside, first = Tally(0), set[str](), ""
+    for file in files:
+        footer = hadoop.read_footer(session, file)
+        version = version_in(footer.said)
+        if version is None:
+            raise CountsError(
+                f"{file} does not hold counts. Count the log first: prudent count, or prudent.count_on_spark."
+            )
+        if version != str(COUNTS_VERSION):
+            raise CountsError(
+                f"{file} has counts of version {version}; this prudent reads version {COUNTS_VERSION}. Count the log "
+                "again."
+            )
+        kinds = " and ".join(
+            "text" if footer.kinds.get(column) == "BINARY" else "integers" for column in ("context", "item")
+        )
+        first = first or kinds
+        if kinds != first:
+            raise CountsError(
+                f"{files[0]} names its contexts and items by {first}, {file} by {kinds}: they cannot be added."
+            )
+        try:
+            tally = tally_in(footer.said)
+        except ValueError as error:
+            raise CountsError(f"{file} does not hold counts, although it says so. Count the log again.") from error
+        if tally is not None:
+            total += tally
+        else:  # a file that Spark wrote, whose folder has a manifest
+            beside |= {f"{name}.manifest.json" for name in (file, file.rpartition("/")[0])}
+    for path in sorted(beside):
+        if hadoop.exists(session, path):
+            try:
+                total += tally_of({"lists": 0, "rejected": {}, **json.loads(hadoop.read_text(session, path))})
+            except (ValueError, TypeError) as error:
+                raise CountsError(f"{path} is not a manifest of counts. Count the log again, or remove it.") from error
+    return total
 
 
 def _rows(session: "SparkSession", found: _Found, candidates: Any) -> "DataFrame":
@@ -188,8 +242,6 @@ def _rows(session: "SparkSession", found: _Found, candidates: Any) -> "DataFrame
     for weight, names in groups.items():
         table = session.read.parquet(*names)
         _check_columns(table, COLUMNS, names[0], "counts")
-        if tables and dict(table.dtypes)["item"] != dict(tables[0].dtypes)["item"]:
-            raise CountsError(f"{names[0]} names its items by another type than other files: they cannot be added.")
         tables.append(table.selectExpr(*COLUMNS[:-1], f"n * {weight}L as n", f"{candidates is None} as offered"))
     rows = reduce(lambda one, other: one.unionAll(other), tables)
     if candidates is not None:
@@ -246,21 +298,6 @@ def _check_columns(table: "DataFrame", columns: Sequence[str], name: str, what: 
 
 def _name(candidates: Any) -> str:
     return fspath(candidates) if isinstance(candidates, str | PathLike) else f"the {type(candidates).__name__}"
-
-
-def _rejected(session: "SparkSession", files: Sequence[str]) -> dict[str, dict[str, int]]:
-    """What was not counted, by the manifests beside the files or beside their folders."""
-    from prudent.engines import hadoop
-
-    total: dict[str, dict[str, int]] = {"rejected": {}, "left_out": {}}
-    beside = {f"{name}.manifest.json" for file in files for name in (file, file.rpartition("/")[0])}
-    for path in sorted(beside):
-        if hadoop.exists(session, path):
-            said = json.loads(hadoop.read_text(session, path))
-            for kind, sums_by_reason in total.items():
-                for why, n in said.get(kind, {}).items():
-                    sums_by_reason[why] = sums_by_reason.get(why, 0) + n
-    return total
 
 
 # --- what is learned on the driver ------------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 import html
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import index
 from os import PathLike
@@ -14,8 +14,9 @@ import duckdb
 from prudent.counts import Counts
 from prudent.engines.duckdb import DuckDB
 from prudent.engines.quoting import file_text, text
+from prudent.engines.sources import INTEGERS
 from prudent.errors import PolicyError, UnknownContextError, did_you_mean
-from prudent.files import manifest_path, replacing, write_manifest
+from prudent.files import check_not_read, manifest_path, replacing, write_manifest
 from prudent.log import find_files
 
 if TYPE_CHECKING:
@@ -56,9 +57,11 @@ class Policy:
         connection = DuckDB().open()
         source = f"read_parquet([{', '.join(map(file_text, files))}], hive_partitioning = false)"
         try:
-            columns = tuple(row[0] for row in connection.execute(f"describe from {source}").fetchall())
+            described = connection.execute(f"describe from {source}").fetchall()
+            columns = tuple(row[0] for row in described)
             if columns != COLUMNS:
                 raise PolicyError(f"{file} is not a policy: it has the columns {', '.join(columns)}.")
+            _check_types(file, described)
             connection.execute(f"create temp table lists as from {source} order by context, rank")
         except duckdb.Error as error:
             raise PolicyError(f"Cannot read {file} as a policy: {str(error).splitlines()[0]}") from error
@@ -74,6 +77,7 @@ class Policy:
         """Write the lists to a Parquet file, its manifest beside it, and, if asked, every candidate's scores."""
         for table, target in (("lists", path), ("scores", scores)):
             if target is not None:
+                check_not_read(target, () if self.counts is None else self.counts.files)
                 with replacing(target) as part:
                     self.connection.execute(
                         f"copy ({self._query(table)}) to {text(part)} (format parquet, compression zstd)"
@@ -192,6 +196,16 @@ class Policy:
         )
         title = html.escape(self._title())
         return f"<table><caption>{title}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _check_types(file: Path, described: Sequence[Sequence[str]]) -> None:
+    """Ranks are whole numbers, and evidence is numbers."""
+    for name, kind, *_ in described:
+        if name not in ("context", "item") and kind not in INTEGERS and (name == "rank" or kind not in _FLOATS):
+            raise PolicyError(f"{file} is not a policy: its column {name} is {kind.lower()}.")
+
+
+_FLOATS = ("DOUBLE", "FLOAT")
 
 
 def _read_scores(connection: duckdb.DuckDBPyConnection, path: str | PathLike[str]) -> str:

@@ -51,7 +51,7 @@ class Registry(Generic[T]):
 
     def parse(self, text: str) -> T:
         """The value that `text` spells, e.g. ``"bayes(delta=0.2)"``."""
-        call = _CALL.fullmatch(text)
+        call = _CALL.fullmatch(text) if isinstance(text, str) else None
         if call is None:
             kind = f"{'an' if self.kind[0] in 'aeiou' else 'a'} {self.kind}"
             raise UsageError(f"Cannot read {text!r} as {kind}. Write it like 'name' or 'name(setting=value)'.")

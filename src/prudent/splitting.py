@@ -3,7 +3,7 @@
 import re
 import warnings
 from collections.abc import Iterable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
@@ -31,8 +31,9 @@ def files_behind(names: Iterable[str]) -> set[Path]:
     for name in names:
         try:
             found |= {file.resolve() for file in find_files(name)}
-        except PrudentError:  # it is gone, or was never a file of this machine
-            found.add(Path(name).resolve())
+        except (PrudentError, ValueError):  # it is gone, or was never a file of this machine
+            with suppress(ValueError):
+                found.add(Path(name).resolve())
     return found
 
 
@@ -200,7 +201,7 @@ def _marked(
         first = "clock"
     marked = f"select row, list, place, {first} as time from ({rows})"
     if time is None:
-        limit = f"{round(share * 16**8):08x}"
+        limit = f"{min(round(share * 16**8), 16**8 - 1):08x}"  # in eight digits, of which letters are compared
         return f"select *, list <> '' and list[:8] < '{limit}' as held from ({marked})"
     connection.execute(f"create temp table timed as {marked}")
     return f"select *, time >= ({_cutoff(share)}) as held from timed"

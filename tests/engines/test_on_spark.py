@@ -171,31 +171,61 @@ def test_no_rows_are_no_contexts() -> None:
     ("make", "error", "said"),
     [
         (lambda folder: folder / "nothing", LogError, "no file"),
-        (lambda folder: _write(folder / "x.parquet", {"context": ["a"]}), CountsError, "no column item"),
+        (lambda folder: _write(folder / "x.parquet", {"context": ["a"]}), CountsError, "does not hold counts"),
+        (lambda folder: _copy(folder, b"prudent_counts", b"prudent_county"), CountsError, "does not hold counts"),
+        (lambda folder: _copy(folder, b"prudent_tally", b"prudent_tallx"), None, ""),
+        (lambda folder: _count([2**63], folder / "unsigned.parquet").parent, CountsError, "unsigned"),
         (
-            lambda folder: _write(
-                folder / "y.parquet",
-                {
-                    "context": pa.array([1], pa.uint64()),
-                    "item": ["a"],
-                    "position": [1],
-                    "prev": [0],
-                    "click": [True],
-                    "more": [False],
-                    "n": [1],
-                },
-            ),
+            lambda folder: _count(["a"], _count([7], folder / "one.parquet").with_name("two.parquet")).parent,
             CountsError,
-            "unsigned",
+            "by integers and text, .* by text and text: they cannot be added",
         ),
     ],
 )
 def test_what_is_no_counts(
-    make: Callable[[Path], Path], error: type[Exception], said: str, quick: SparkSession, tmp_path: Path
+    make: Callable[[Path], Path], error: type[Exception] | None, said: str, quick: SparkSession, tmp_path: Path
 ) -> None:
+    """By what a file says of itself at its end, as on one machine, and not by its columns; a tally it may lack."""
+    (tmp_path / "given").mkdir()
+    given = make(tmp_path / "given")
+    if error is None:
+        assert prudent.rank_on_spark(given, tmp_path / "policy", prudent.Spark(quick), "cm")["counts"]["lists"] == 3
+        return
     with pytest.raises(error, match=said):
-        prudent.rank_on_spark(make(tmp_path), tmp_path / "policy", prudent.Spark(quick))
+        prudent.rank_on_spark(given, tmp_path / "policy", prudent.Spark(quick))
     assert not (tmp_path / "policy").exists()
+
+
+def _count(contexts: list[Any], file: Path) -> Path:
+    """Three lists of each context."""
+    lists = len(contexts)
+    kind = pa.uint64() if isinstance(contexts[0], int) and max(contexts) >= 2**63 else None
+    log = {"context": pa.array(contexts * 3, kind), "items": [["x", "y"]] * 3 * lists, "clicks": [[1, 0]] * 3 * lists}
+    prudent.count(prudent.Log(pa.table(log)), to=file)
+    return file
+
+
+def _copy(folder: Path, old: bytes, new: bytes) -> Path:
+    """Counts of which one word is another."""
+    file = _count(["a"], folder / "counts.parquet")
+    assert file.read_bytes().count(old) == 1
+    file.write_bytes(file.read_bytes().replace(old, new))
+    return file
+
+
+def test_a_tally_stands_in_the_file_and_needs_no_manifest(quick: SparkSession, tmp_path: Path) -> None:
+    lists = pa.table({"context": ["a"] * 199 + [None], "items": [["x", "y"]] * 200, "clicks": [[1, 0]] * 200})
+    counts = prudent.count(prudent.Log(lists), to=tmp_path / "counts.parquet")
+    (tmp_path / "counts.parquet.manifest.json").unlink()
+    found = prudent.rank_on_spark(counts.files, tmp_path / "policy", prudent.Spark(quick), "cm")
+    assert found["counts"]["rejected"] == {"no context": 1} == dict(counts.tally.rejected)
+
+
+def test_the_same_file_twice_is_a_mistake(counts: prudent.Counts, quick: SparkSession, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="named twice"):
+        prudent.rank_on_spark([*counts.files, *counts.files], tmp_path / "policy", prudent.Spark(quick))
+    with pytest.raises(UsageError, match="named twice"):
+        prudent.Counts.read(*counts.files, *counts.files)
 
 
 def _write(file: Path, columns: dict[str, Any]) -> Path:
@@ -263,6 +293,8 @@ def test_a_merged_day_is_not_counted_again(log: Path, quick: SparkSession, tmp_p
     prudent.compact(tmp_path / "counts", before="2026-11-03")
     with pytest.raises(CountsError, match="was merged into"):
         prudent.count_on_spark(prudent.Log(str(log)), tmp_path / "counts", prudent.Spark(quick), day="2026-11-01")
+    (tmp_path / "stopped/day=2026-11-01..2026-11-02").mkdir(parents=True)  # merged nothing: there is no file in it
+    prudent.count_on_spark(prudent.Log(str(log)), tmp_path / "stopped", prudent.Spark(quick), day="2026-11-01")
 
 
 @pytest.mark.parametrize("what", ["damaged", "none", "candidates", "table"])

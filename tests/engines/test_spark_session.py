@@ -59,6 +59,26 @@ def test_settings_of_a_session_hold_for_files(session: SparkSession, tmp_path: P
     assert len([*(tmp_path / "counts").glob("*.parquet")]) == 3
 
 
+def test_what_a_backslash_means_to_a_session_does_not_matter(session: SparkSession, tmp_path: Path) -> None:
+    mine = session.newSession()
+    mine.conf.set("spark.sql.parser.escapedStringLiterals", "true")
+    lines = ["impression,context,item,position,click", "1,c,a, 1 ,1", "1,c,b,2,0", "2,c,b,1,0"]
+    (tmp_path / "log.csv").write_text("\n".join(lines) + "\n")
+    log = prudent.Log(tmp_path / "log.csv", layout="rows")
+    assert_same(log, log, prudent.Spark(mine))
+
+
+def test_most_names_decide_what_names_are_to_both_engines(session: SparkSession, tmp_path: Path) -> None:
+    """More than 10,000 integers first, and then still more text: a look at the first of them would take the former."""
+    one = '{"context": %s, "items": ["a", "b"], "clicks": [1, 0]}'
+    (tmp_path / "log.jsonl").write_text("\n".join([one % 7] * 10_050 + [one % '"x"'] * 10_060) + "\n")
+    log = prudent.Log(tmp_path / "log.jsonl")
+    here, there = (prudent.count(log, engine, max_bad=1) for engine in (prudent.DuckDB(), prudent.Spark(session)))
+    assert here.tally == there.tally
+    assert here.tally.lists == 10_060
+    assert here == there
+
+
 def test_without_a_session_it_is_the_active_one(session: SparkSession, tmp_path: Path) -> None:
     pq.write_table(table(SMALL), tmp_path / "log.parquet")
     assert prudent.count(prudent.Log(tmp_path / "log.parquet"), engine=prudent.Spark()).tally.lists == 3

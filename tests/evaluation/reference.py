@@ -134,7 +134,7 @@ def weighted(
         (sum(gains) + sum(own)) / total,
         sum(logged) / len(logged),
         (len(inside) + len(kept)) / len(lists),
-        *effective([*weights, *[1.0] * len(kept)]),
+        *effective(weights),
     )
 
 
@@ -210,7 +210,6 @@ def pseudo_inverse(lists: Sequence[Logged], policy: Policy, reward: str) -> Said
         return None
     extra = sum(earned(one.clicks, reward) for one in kept)
     count = inside + len(kept)
-    weights += [1.0] * len(kept)
     return Said((total + extra) / count, (logged + extra) / count, count / len(lists), *effective(weights))
 
 
@@ -248,14 +247,9 @@ def doubly_robust(
             k for k in range(len(policy[context]) + 1) if k == 0 or any(agrees(o, policy[context], k - 1) for o in own)
         )
 
-    if known:
-        counted = mine if any(agrees(one, policy[one.context], 0) for one in mine) else []
-    else:
-        counted = [
-            one
-            for one in mine
-            if all((one.context, item) in shown for item in policy[one.context][deepest(one.context) :])
-        ]
+    counted = [
+        one for one in mine if all((one.context, item) in shown for item in policy[one.context][deepest(one.context) :])
+    ]
     if not counted:
         return None
     depth = max(len(items) for items in policy.values())
@@ -270,9 +264,7 @@ def doubly_robust(
         gains.append(total)
     gains += [float(earned(one.clicks, reward)) for one in kept]
     logged = [earned(one.clicks, reward) for one in [*counted, *kept]]
-    whole = {one.context for one in mine if agrees(one, policy[one.context], len(policy[one.context]) - 1)}
-    inside = [one for one in mine if one.context in whole] if known else counted
-    return Said(sum(gains) / len(gains), sum(logged) / len(logged), (len(inside) + len(kept)) / len(lists))
+    return Said(sum(gains) / len(gains), sum(logged) / len(logged), (len(counted) + len(kept)) / len(lists))
 
 
 def expected_rewards(kind: str, theta: Sequence[float], position: Sequence[float], reward: str) -> list[float]:

@@ -495,7 +495,7 @@ def test_evaluate_for_machines(files: tuple[Path, Path]) -> None:
         "estimator reward lists logged logged_low logged_high value low high lift lift_low lift_high "
         "effective_lists support"
     )
-    assert list(told) == list(untold) == [*asked.split(), "largest_weight", "why"]
+    assert list(told) == list(untold) == [*asked.split(), "largest_weight", "why", "assumed"]
     assert told["low"] < told["value"] < told["high"]
     assert {untold[key] for key in asked.split()[3:13]} == {None}
     assert json.loads(run(*command, "--threads", 1).out) == [told]

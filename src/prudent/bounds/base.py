@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from math import inf
 from typing import Any, Protocol
 
 from prudent.arrays import FloatArray
@@ -60,5 +59,5 @@ def check_delta(delta: object) -> None:
 
 def check_positive(name: str, value: object) -> None:
     """The parameters of a Beta distribution are positive numbers."""
-    if not 0 < as_number(value) < inf:
-        raise UsageError(f"{name} is {value}; it must be a number above 0.")
+    if not 0 < as_number(value) <= 1e12:
+        raise UsageError(f"{name} is {value}; it must be a number above 0, and at most 1e12.")

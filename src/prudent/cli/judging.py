@@ -144,6 +144,10 @@ def gate_command(
     interval: IntervalOption = IntervalKind.bootstrap,
     replicates: Replicates = 200,
     seed: Seed = 0,
+    min_support: Annotated[
+        float,
+        option("--min-support", parser=fraction, help="Say no where less of the lists can be told about."),
+    ] = 0.5,
     per_context: Annotated[
         bool,
         option(
@@ -165,10 +169,10 @@ def gate_command(
         raise UsageError("--per-context writes a mixed policy: give both, --per-context and -o FILE, or neither.")
     held_out, engine = _held_out(log, reading, propensity, "the gate")
     if output is not None:
-        if (interval, replicates, seed) != (IntervalKind.bootstrap, 200, 0):
+        if (interval, replicates, seed, min_support) != (IntervalKind.bootstrap, 200, 0, 0.5):
             raise UsageError(
-                "--per-context compares lists under a click model and has no use for --interval, --replicates and "
-                "--seed: leave them out."
+                "--per-context compares lists under a click model and has no use for --interval, --replicates, --seed "
+                "and --min-support: leave them out."
             )
         model = _model_of(estimator)
         check_parquet(output, [policy, *files_of(log)])
@@ -197,6 +201,7 @@ def gate_command(
             interval=interval.value,
             replicates=replicates,
             seed=seed,
+            min_support=min_support,
             engine=engine,
             max_bad=max_bad,
         )

@@ -188,6 +188,7 @@ def count_command(
     from prudent.log import find_files, has_scheme
 
     place = output if has_scheme(output) else str(_target(output, day))
+    _check_outside(place, inputs)
     if engine == EngineName.spark:
         _check_spark_alone(reading)
         manifest = _count_on_spark(inputs, place, reading, _spark(master, conf), max_bad, day)
@@ -203,6 +204,15 @@ def count_command(
     say_next("prudent", "rank", output, "-o", "policy.parquet", *onward)
 
 
+def _check_outside(output: str, inputs: Sequence[str]) -> None:
+    """What is written into a folder that is read would be read with it the next time."""
+    for name in dict.fromkeys(inputs):
+        if inputs.count(name) > 1:
+            raise UsageError(f"{name} is named twice, and would be counted twice.")
+        if Path(name).is_dir() and Path(name).resolve() in Path(output).resolve().parents:
+            raise UsageError(f"{output} lies in {name}, which is read here. Choose an output elsewhere.")
+
+
 def _count_on_spark(
     inputs: Sequence[str], output: str, reading: Reading, spark: "Spark", max_bad: float, day: str | None
 ) -> Mapping[str, Any]:
@@ -214,7 +224,7 @@ def _count_on_spark(
     with busy("Counting on Spark"):
         if has_scheme(output):
             return count_on_spark(log, output, spark, max_bad, day)
-        check_parquet(Path(output), [])
+        check_parquet(Path(output), [])  # `count` looks whether it is one of the inputs
         return count(log, spark, output, max_bad).manifest
 
 

@@ -276,11 +276,11 @@ _UBI = {"context": "context", "click_action": "clicks", "impression_action": "im
 
 def check_output(output: Path, others: Sequence[Path]) -> None:
     """Find out before the long work whether its result will have a place."""
-    from prudent.files import check_target
+    from prudent.files import check_target, manifest_path
 
     check_target(output)
-    taken = [other.resolve() for other in others]
-    if output.resolve() in taken:
+    taken = {other.resolve() for other in others}
+    if output.resolve() in taken | {manifest_path(other) for other in taken}:
         raise UsageError(f"{output} is named twice. Choose another output: nothing is overwritten by its own result.")
 
 

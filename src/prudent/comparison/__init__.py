@@ -19,7 +19,7 @@ Two rows are no click models, and cannot win: the click rate of the position, an
 
 from prudent.comparison.logs import choose, compare
 from prudent.comparison.results import MODELS, REFERENCES, Comparison, Score
-from prudent.comparison.scoring import compare_lists, read_models, split_lists
+from prudent.comparison.scoring import compare_lists, read_models
 
 __all__ = [
     "MODELS",
@@ -30,5 +30,4 @@ __all__ = [
     "compare",
     "compare_lists",
     "read_models",
-    "split_lists",
 ]

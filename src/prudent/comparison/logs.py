@@ -10,11 +10,12 @@ from prudent.algorithm import whole_number
 from prudent.click_models import Auto, ClickModel, click_models
 from prudent.click_models.base import as_number
 from prudent.comparison.results import MODELS, Comparison
-from prudent.comparison.scoring import compare_lists, in_order, read_models, split_lists
+from prudent.comparison.scoring import compare_lists, read_models
 from prudent.counts import MAX_BAD, Counts, check_max_bad
 from prudent.engines.duckdb import DuckDB
 from prudent.errors import LogError, PrudentWarning, UsageError
 from prudent.files import TemporaryFolder
+from prudent.foresight import in_order, split_lists
 from prudent.log import Log
 from prudent.shown import Shown
 from prudent.splitting import By, files_behind, split
@@ -56,13 +57,13 @@ def compare(
         Lists are cut after so many positions; without it, they are compared whole.
     """
     chosen = read_models(models)
-    how = Halving("compare", test, holdout, by, time, whole_number("seed", seed, 0))
+    how = TwoParts("compare", test, holdout, by, time, whole_number("seed", seed, 0))
     train, held_out, about = how.read(log, length, engine or DuckDB(), max_bad, MOST)
     return replace(compare_lists(train, held_out, chosen), provenance={"prudent": __version__, **about})
 
 
 @dataclass(frozen=True)
-class Halving:
+class TwoParts:
     """How a log becomes one part to learn from and another to judge by."""
 
     what: str  # the function that asks

@@ -1,20 +1,18 @@
-"""Lists in memory in two parts, what models that are fitted to the one say of the other, and how well that fits."""
+"""Click models that are fitted to one part of some lists, and how well they foresee the clicks of the other."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from math import inf, isfinite, log, sqrt
+from math import inf, isfinite
 from time import perf_counter
-from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from prudent.arrays import BoolArray, FloatArray, IntArray
 from prudent.click_models import Cascade, ClickModel, DependentClick, PositionBased, click_models
-from prudent.click_models.base import Fitted
 from prudent.comparison.results import MODELS, REFERENCES, Comparison, Score
 from prudent.errors import LogError, NotIdentifiedError, UsageError
+from prudent.foresight import Told, behind, foresee, log_likelihood, of_items, total
 from prudent.shown import Shown
 
 
@@ -30,68 +28,7 @@ def read_models(models: Sequence[str | ClickModel]) -> list[ClickModel]:
     return chosen
 
 
-# --- two parts of a log -----------------------------------------------------------------------------------------------
-
-
-def split_lists(shown: Shown, holdout: float, seed: int) -> tuple[Shown, Shown]:
-    """All lists but a random share, and that share; the same ones however the rows were ordered."""
-    ordered = in_order(shown)
-    held_out = np.random.default_rng(seed).binomial(ordered.n, holdout)  # equal lists share a row
-    return _of_n(ordered, ordered.n - held_out), _of_n(ordered, held_out)
-
-
-def _of_n(shown: Shown, n: IntArray) -> Shown:
-    left = n > 0
-    return Shown(shown.context, shown.items[left], shown.clicks[left], n[left])
-
-
-def in_order(shown: Shown) -> Shown:
-    """The lists in an order that depends on nothing but themselves; engines give them in any."""
-    order = np.argsort(_fingerprint(shown), kind="stable")
-    return Shown(shown.context, shown.items[order], shown.clicks[order], shown.n[order])
-
-
-def _fingerprint(shown: Shown) -> NDArray[np.uint64]:
-    """A number for each list of items and clicks: position by position, the finalizer of MurmurHash3."""
-    mixed = np.zeros(len(shown.items), np.uint64)
-    for items, clicks in zip(shown.items.T, shown.clicks.T, strict=True):
-        mixed = mixed * np.uint64(0x9E3779B97F4A7C15) + (2 * items + clicks).astype(np.uint64)
-        for factor in (0xFF51AFD7ED558CCD, 0xC4CEB9FE1A85EC53):
-            mixed = (mixed ^ (mixed >> np.uint64(33))) * np.uint64(factor)
-        mixed ^= mixed >> np.uint64(33)
-    return mixed
-
-
-# --- what a model says of lists ---------------------------------------------------------------------------------------
-
-
-class Told(NamedTuple):
-    """The probability of a click on every item of every list; 0 below the end of a list."""
-
-    chance: FloatArray  # P(Yₖ = 1)
-    given: FloatArray  # P(Yₖ = 1 | Y₁ … Yₖ₋₁)
-
-
-def tell(fitted: Fitted, attraction: FloatArray, clicks: BoolArray) -> Told:
-    """What a fitted click model says, where every item of every list has its attraction."""
-    parameter = fitted.parameter[: attraction.shape[1]]
-    if isinstance(fitted.model, PositionBased):
-        return Told(parameter * attraction, parameter * attraction)
-    continuation = np.zeros(len(parameter)) if isinstance(fitted.model, Cascade) else parameter
-    return Told(attraction * _read(attraction, continuation), attraction * _read(attraction, continuation, clicks))
-
-
-def _read(attraction: FloatArray, continuation: FloatArray, clicks: BoolArray | None = None) -> FloatArray:
-    """The probability that each position is read, without a look at the clicks or given those above it."""
-    read = np.ones(attraction.shape)
-    for k in range(attraction.shape[1] - 1):
-        theta, here = attraction[:, k], read[:, k]
-        if clicks is None:
-            read[:, k + 1] = here * (1 - theta + continuation[k] * theta)
-        else:
-            # θ is below 1, and so is the denominator above 0.
-            read[:, k + 1] = np.where(clicks[:, k], continuation[k], here * (1 - theta) / (1 - here * theta))
-    return read
+# --- what is no click model -------------------------------------------------------------------------------------------
 
 
 def _by_item(train: Shown, test: Shown) -> Told:
@@ -110,26 +47,13 @@ def _by_position(train: Shown, test: Shown) -> Told:
     return Told(chance, chance)
 
 
-def of_items(per_pair: FloatArray | BoolArray, lists: Shown) -> FloatArray:
-    """A number per pair as one per place in each list; 0 below the end of a list."""
-    return np.append(per_pair, 0.0)[lists.items]
-
-
 # --- scoring ----------------------------------------------------------------------------------------------------------
 
 
 def compare_lists(train: Shown, test: Shown, models: Sequence[ClickModel]) -> Comparison:
     """Fit models to some lists and score them on others; pairs have the same numbers in both."""
     _check_parts(train, test)
-    positions = max(train.length, test.length)
-
-    def tell_by(model: ClickModel) -> Told:
-        fitted = model.learn(train.cells, positions)
-        evidence = fitted.evidence(train.cells)
-        theta = (evidence.positive + 1) / (evidence.examined + 2)
-        return tell(fitted, of_items(theta, test), test.clicks)
-
-    tellers: dict[str, Callable[[], Told]] = {str(model): partial(tell_by, model) for model in models}
+    tellers: dict[str, Callable[[], Told]] = {str(model): partial(foresee, model, train, test) for model in models}
     tellers |= dict(zip(REFERENCES, (partial(_by_item, train, test), partial(_by_position, train, test)), strict=True))
     train.cells  # noqa: B018 (made once for all, and on nobody's time)
     scores: list[Score] = []
@@ -173,7 +97,7 @@ def _score(name: str, told: Told, test: Shown) -> tuple[Score, FloatArray]:
     """The score without a place among the others, and the log-likelihood of every list."""
     with np.errstate(divide="ignore"):  # log 0 = −∞ is what an impossible click deserves
         alone, given = (np.log2(np.where(test.clicks, of, 1 - of)) for of in told)
-    likelihood = given.sum(axis=1) * log(2)
+    likelihood = log_likelihood(told, test.clicks)
     impossible = int(test.n[np.isneginf(likelihood)].sum())
     why = ""
     if impossible:
@@ -198,12 +122,6 @@ def _mean_by_position(of: FloatArray | BoolArray, lists: Shown) -> FloatArray:
     return total(lists.n, of) / total(lists.n, lists.items >= 0)
 
 
-def total(n: IntArray, of: FloatArray | BoolArray) -> FloatArray:
-    """The sum over lists, each as often as it was met."""
-    # Not by `@`, which goes to as many threads as there are: their number would show in the last digits.
-    return np.asarray((of.T * n).T.sum(axis=0), np.float64)
-
-
 def _finite(value: float) -> float | None:
     return float(value) if isfinite(value) else None
 
@@ -212,8 +130,5 @@ def _behind(score: Score, best: FloatArray, likelihood: Mapping[str, FloatArray]
     """The same, with how far it is behind the best: the mean of the differences on the same lists."""
     if score.log_likelihood is None:
         return score
-    difference = best - likelihood[score.model]
-    lists = int(n.sum())
-    mean = float(total(n, difference) / lists)
-    spread = float(total(n, (difference - mean) ** 2))
-    return replace(score, behind=mean, behind_se=sqrt(spread / (lists - 1) / lists) if lists > 1 else None)
+    mean, error = behind(best, likelihood[score.model], n)
+    return replace(score, behind=mean, behind_se=error)

@@ -5,7 +5,7 @@ import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
@@ -77,6 +77,29 @@ def size(session: "SparkSession", path: str) -> int:
         return int(system.getFileStatus(place).getLen())
 
 
+class Footer(NamedTuple):
+    """What a Parquet file says of itself."""
+
+    said: dict[str, str]  # by key
+    kinds: dict[str, str]  # what each column holds: BINARY, INT64 and so on
+
+
+def read_footer(session: "SparkSession", path: str) -> Footer:
+    """The end of a Parquet file, and nothing else of it."""
+    java: Any = session._jvm
+    with _reading(path):
+        settings = session.sparkContext._jsc.hadoopConfiguration()
+        file = java.org.apache.parquet.hadoop.util.HadoopInputFile.fromPath(locate(session, path)[1], settings)
+        reader = java.org.apache.parquet.hadoop.ParquetFileReader.open(file)
+        try:
+            about = reader.getFooter().getFileMetaData()
+            columns = [field for field in about.getSchema().getFields() if field.isPrimitive()]
+            kinds = {field.getName(): field.asPrimitiveType().getPrimitiveTypeName().toString() for field in columns}
+            return Footer(dict(about.getKeyValueMetaData()), kinds)
+        finally:
+            reader.close()
+
+
 def first_bytes(session: "SparkSession", path: str, size: int) -> bytes:
     """The first bytes of a file, unzipped."""
     java: Any = session._jvm
@@ -95,8 +118,9 @@ def day_folders(session: "SparkSession", path: str) -> list[str]:
     with _reading(path):
         system, place = locate(session, path)
         inside = system.listStatus(place) if system.exists(place) else []
-        names = [status.getPath().getName() for status in inside if status.isDirectory()]
-    return [name for name in names if name.startswith("day=")]
+        days = [of for of in inside if of.isDirectory() and of.getPath().getName().startswith("day=")]
+        # One without a file in it is what a writer left that was stopped.
+        return [of.getPath().getName() for of in days if any(_files_of(system, of))]
 
 
 def check_apart(session: "SparkSession", target: str, inputs: Sequence[str]) -> None:

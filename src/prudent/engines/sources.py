@@ -210,8 +210,9 @@ def _open_jsonl(connection: duckdb.DuckDBPyConnection, table: Table, files: Sequ
         f"format = 'newline_delimited', records = 'true', columns = {{{columns}}})"
     )
     types, named, odd = {}, [], []
+    kinds = _json_names(connection, table)
     for meaning in table.columns:
-        kind = _json_names(connection, table, meaning) if meaning in NAMES else "VARCHAR"
+        kind = kinds.get(meaning, "VARCHAR")
         if meaning not in NAMES:
             named.append(f"written_{meaning} as {meaning}")
         elif meaning in LISTS:
@@ -235,20 +236,27 @@ _JSON_NAME = {
 }
 
 
-def _json_names(connection: duckdb.DuckDBPyConnection, table: Table, meaning: str) -> str:
-    """Whether names are text or integers: what most of the first of them are."""
-    value = f"unnest(written_{meaning})" if meaning in LISTS else f"written_{meaning}"
-    found = connection.execute(
-        f"select json_type(name) as kind, count(*) from (select {value} as name from written limit 10000) "
-        "where name is not null group by kind"
-    ).fetchall()
-    kinds = dict(found)
-    whole = kinds.get("BIGINT", 0) + kinds.get("UBIGINT", 0)
-    if kinds.get("VARCHAR", 0) >= whole and (kinds.get("VARCHAR", 0) or not kinds):
-        return "VARCHAR"
-    if whole:
-        return "BIGINT"
-    raise no_names(table, meaning, min(kinds))
+def _json_names(connection: duckdb.DuckDBPyConnection, table: Table) -> dict[str, str]:
+    """Whether names are text or integers, as most of them are; it takes a look at all, which reads the files twice."""
+    named = [meaning for meaning in table.columns if meaning in NAMES]
+    looks = []
+    for meaning in named:
+        kinds = f"list_transform({f'written_{meaning}' if meaning in LISTS else f'[written_{meaning}]'}, "
+        kinds += "lambda name: nullif(json_type(name), 'NULL'))"
+        looks += [
+            *(
+                f"coalesce(sum(len(list_filter({kinds}, lambda kind: {some}))), 0)::bigint"
+                for some in ("kind = 'VARCHAR'", "kind in ('BIGINT', 'UBIGINT')")
+            ),
+            f"min(list_min({kinds}))",
+        ]
+    (found,) = connection.execute(f"select {', '.join(looks)} from written").fetchall()
+    types = {}
+    for meaning, text_names, whole, least in zip(named, found[::3], found[1::3], found[2::3], strict=True):
+        if least is not None and not text_names and not whole:
+            raise no_names(table, meaning, least)
+        types[meaning] = "VARCHAR" if text_names >= whole else "BIGINT"
+    return types
 
 
 def without_bom(file: Path, copy: Path) -> Path:

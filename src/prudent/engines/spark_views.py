@@ -130,7 +130,7 @@ def _typed(frame: DataFrame, log: Log) -> DataFrame:
 
 def _column(meaning: str, kind: DataType, log: Log) -> str:
     if meaning == "impression":  # whatever can be told apart
-        return meaning
+        return _binary(meaning, kind) if isinstance(kind, StringType) else meaning
     if meaning == "position":
         return _position(meaning, kind)
     if meaning not in LISTS:
@@ -147,6 +147,11 @@ def _column(meaning: str, kind: DataType, log: Log) -> str:
     return meaning if one == "one" else f"transform({meaning}, one -> {one})"
 
 
+def _binary(column: str, kind: StringType) -> str:
+    """Text by its letters: by another collation, names that differ only in case would be one."""
+    return column if kind.isUTF8BinaryCollation() else f"collate({column}, 'UTF8_BINARY')"
+
+
 def _name(column: str, kind: DataType, log: Log, meaning: str) -> str:
     """Names are text or integers; anything else would come back as something it was not."""
     if isinstance(kind, LongType):
@@ -154,8 +159,7 @@ def _name(column: str, kind: DataType, log: Log, meaning: str) -> str:
     if isinstance(kind, IntegralType):
         return f"cast({column} as bigint)"
     if isinstance(kind, StringType):
-        # By another collation, names that differ only in case would be one.
-        return column if kind.isUTF8BinaryCollation() else f"collate({column}, 'UTF8_BINARY')"
+        return _binary(column, kind)
     if isinstance(kind, NullType):
         return f"cast({column} as string)"
     if kind == DecimalType(20, 0):
@@ -197,7 +201,8 @@ def _position(column: str, kind: DataType) -> str:
 
 _SPACES = " \u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000"
 _DIGITS = "[0-9]+(_[0-9]+)*"
-_NUMBER = rf"^\\s*[+-]?({_DIGITS}[.]?({_DIGITS})?|[.]{_DIGITS})(e[+-]?{_DIGITS})?\\s*$"
+_BLANK = "[ \t\n\r\f\v]*"  # as they are: what a backslash means in Spark's SQL is a setting of the session
+_NUMBER = rf"^{_BLANK}[+-]?({_DIGITS}[.]?({_DIGITS})?|[.]{_DIGITS})(e[+-]?{_DIGITS})?{_BLANK}$"
 
 
 def _number(column: str) -> str:

@@ -26,11 +26,13 @@ from scipy.special import expit, logit
 
 from prudent.arrays import BoolArray, FloatArray, IntArray
 from prudent.cells import Cells
-from prudent.click_models import Cascade, ClickModel, DependentClick, PositionBased, click_models
+from prudent.click_models import Auto, Cascade, ClickModel, DependentClick, PositionBased, click_models
 from prudent.click_models.base import Fitted
-from prudent.click_models.position_based import per_position
-from prudent.errors import NotIdentifiedError, PrudentWarning
+from prudent.click_models.position_based import per_position, separate_positions
+from prudent.errors import LogError, NotIdentifiedError, PrudentWarning
 from prudent.evaluation.held_out import CannotTellError, HeldOut, Reward
+from prudent.foresight import behind, foresee, log_likelihood, split_lists, total
+from prudent.shown import Shown
 
 GROUPS = 20
 """Groups of the jackknife."""
@@ -129,21 +131,30 @@ class Direct:
     @cached_property
     def fitted(self) -> Fitted:
         """Position parameters, from some contexts."""
+        lists = self._learning.shown()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", PrudentWarning)  # that `auto` took dcm, which `note` says
             try:
-                return self.model.learn(self._learning.shown().cells, self.held.length)
+                chosen = choose_model(lists) if isinstance(self.model, Auto) else self.model
+                return chosen.learn(lists.cells, self.held.length)
             except NotIdentifiedError as error:
                 raise CannotTellError(str(error)) from error
+
+    @cached_property
+    def assumed(self) -> bool:
+        """Whether `auto` had to take a model for want of a choice: where pbm is not identified, nobody can compare."""
+        if not isinstance(self.model, Auto) or isinstance(self.fitted.model, PositionBased):
+            return False
+        pair, position, shown, _ = per_position(self._learning.shown().cells.heaviest())
+        return len(separate_positions(pair, position, shown, self.held.length)) > 1
 
     @property
     def note(self) -> str:
         """Which model `auto` has chosen."""
-        chosen = self.fitted.model
-        if type(chosen) is type(self.model):
+        if not isinstance(self.model, Auto):
             return ""
-        why = "" if isinstance(chosen, PositionBased) else ": pbm is not identified on these lists"
-        return f"The click model is {chosen}{why}."
+        why = ", for want of a choice: pbm is not identified on these lists" if self.assumed else ""
+        return f"The click model is {self.fitted.model}{why}."
 
     @cached_property
     def form(self) -> Chances:
@@ -292,6 +303,29 @@ class Direct:
                     f"{model} is only just identified: without a twentieth of these lists it would not be. Hold out "
                     "more of them, or ask another model, as in dm(model=dcm)."
                 ) from error
+
+
+_HOLDOUT, _SURE = 0.2, 2.0  # a share of lists to compare models on; standard errors that count
+
+
+def choose_model(lists: Shown) -> ClickModel:
+    """What ``auto`` takes here: pbm, unless another model foresees a part of the lists better by more than noise.
+
+    `prudent rank` goes by the same rule. Where pbm is not identified there is nothing to compare, and it is ``auto``.
+    """
+    train, test = split_lists(lists, _HOLDOUT, _SEED)
+    if not train.clicks.any() or not len(test.n):
+        return Auto()
+    found = {}
+    for model in (PositionBased(), DependentClick(), Cascade()):
+        try:
+            found[model] = log_likelihood(foresee(model, train, test), test.clicks)
+        except (NotIdentifiedError, LogError):
+            if isinstance(model, PositionBased):
+                return Auto()
+    best = max(found, key=lambda model: float(total(test.n, found[model])))
+    ahead, error = behind(found[best], found[PositionBased()], test.n)
+    return best if error is not None and ahead > _SURE * error else PositionBased()
 
 
 def _mask(numbers: IntArray, size: int) -> BoolArray:

@@ -23,6 +23,9 @@ from prudent.evaluation.offline import (
 from prudent.log import Log
 from prudent.policy import Policy
 
+MIN_SUPPORT = 0.5
+"""The share of lists that an estimator has to tell about before the gate says yes."""
+
 
 @dataclass(frozen=True)
 class Verdict:
@@ -51,18 +54,21 @@ def gate(
     interval: IntervalName = "bootstrap",
     replicates: int = 200,
     seed: int = 0,
+    min_support: float = MIN_SUPPORT,
     engine: DuckDB | None = None,
     max_bad: float = MAX_BAD,
 ) -> Verdict:
     """Let a policy pass if, with this confidence, its lift on held-out lists is above `min_lift`.
 
-    Where the estimator cannot tell, the policy does not pass. A policy that shows what was shown has a lift of 0,
-    which is not above 0.
+    Where the estimator cannot tell, or only about less than `min_support` of the lists, the policy does not pass; nor
+    where a click model had to be taken that these lists could not choose.
     """
     asked = ask_gate(min_lift, confidence, reward, interval, replicates, seed)
+    if not 0 <= as_number(min_support) <= 1:
+        raise UsageError(f"min_support is {min_support!r}; it is a share of the lists, between 0 and 1.")
     chosen = read_estimator(estimator)
     read = open_held_out(policy, log, engine, max_bad)
-    verdict = decide(read.held, chosen, asked, min_lift)
+    verdict = decide(read.held, chosen, asked, min_lift, min_support)
     return refuse(verdict, not_held_out(policy.provenance, log, read.tally.lists))
 
 
@@ -87,7 +93,9 @@ def ask_gate(
     return replace(ask(reward, confidence, interval, replicates, seed), confidence=2 * confidence - 1)
 
 
-def decide(held: HeldOut, estimator: Estimator, asked: Asked, min_lift: float) -> Verdict:
+def decide(
+    held: HeldOut, estimator: Estimator, asked: Asked, min_lift: float, min_support: float = MIN_SUPPORT
+) -> Verdict:
     """The same on held-out lists as arrays."""
     (estimate,) = judge(held, [estimator], asked)
     named = ", ".join(filter(None, [in_words(estimate.estimator), estimate.estimator]))
@@ -98,11 +106,14 @@ def decide(held: HeldOut, estimator: Estimator, asked: Asked, min_lift: float) -
         return Verdict(False, f"{named} cannot tell: {estimate.why}", estimate, min_lift, confidence)
     above = estimate.lift_low > min_lift
     few = few_agree(estimate) if asked.interval == "bootstrap" else ""  # the other holds for any number of lists
-    passed = above and not few
+    guess = f"; {estimate.why} Name one that you trust, as in dr(model=dcm)" if estimate.assumed else ""
+    passed = above and not few and not guess and estimate.support >= min_support
     why = (
         f"{named}: lift {percent(estimate.lift)}, at least {percent(estimate.lift_low)} {sure}, "
-        f"{'above' if above else 'not above'} {least}{few}{': not enough for a yes' if above and few else ''}"
+        f"{'above' if above else 'not above'} {least}{few}{guess}"
+        f"{': not enough for a yes' if above and not passed else ''}"
     )
     if estimate.support < 1:
-        why += f" (on {estimate.support:.1%} of the lists; for the others it cannot tell)"
+        of_which = "" if estimate.support >= min_support else f", and {min_support:.0%} are asked for"
+        why += f" (on {estimate.support:.1%} of the lists{of_which}; for the others it cannot tell)"
     return Verdict(passed, why, estimate, min_lift, confidence)

@@ -42,6 +42,7 @@ class Estimate:
     support: float = 0.0
     largest_weight: float | None = None
     why: str = ""  # why it cannot tell, or what to know about the numbers
+    assumed: bool = False  # the numbers rest on a click model that these lists could not choose
 
     @property
     def tells(self) -> bool:
@@ -160,6 +161,7 @@ def _said(
         support=_plain(columns.support) or 0.0,
         largest_weight=_plain(columns.largest_weight),
         why=" ".join(filter(None, [columns.note, "" if logged else "No logged list was clicked: there is no lift."])),
+        assumed=columns.assumed,
     )
 
 

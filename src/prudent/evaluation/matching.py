@@ -52,17 +52,35 @@ def scatter(held: HeldOut, match: BoolArray, reward: FloatArray, mean: FloatArra
     within = held.per_context(held.n * match * (reward - mean[held.context]) ** 2)
     several = agree > 1
     if several.any():
-        pooled = np.average(within[several] / (agree[several] - 1), weights=held.logged[several])
+        pooled = float(np.average(within[several] / (agree[several] - 1), weights=held.logged[several]))
     else:  # no context knows a variance: that of all lists together is rather too large
-        pooled = np.sum(held.n * match * (reward - usual) ** 2) / max(1, agree.sum())
-    everywhere = held.per_context(held.n * reward) / np.maximum(held.logged, 1)
-    among_all = np.sum(held.n * (reward - everywhere[held.context]) ** 2)
-    pooled = max(pooled, among_all / max(1, held.n.sum() - (held.logged > 0).sum()))
+        pooled = float(np.sum(held.n * match * (reward - usual) ** 2) / max(1, agree.sum()))
+    pooled = max(pooled, among_all(held, reward))
     variance = (within + _PRIOR * pooled) / np.maximum(agree - 1 + _PRIOR, 1)
     # Their squares are to sum up to m times the variance; where all are alike, each has the same part of it.
     longer = np.sqrt(np.divide(agree * variance, within, out=np.zeros(held.contexts), where=within > 0))
     alike = np.where(reward >= usual, 1.0, -1.0) * np.sqrt(variance)[held.context]
     return np.asarray(np.where((within > 0)[held.context], longer[held.context] * (reward - mean[held.context]), alike))
+
+
+def among_all(held: HeldOut, reward: FloatArray) -> float:
+    """The variance of the reward within contexts, of all lists, whether they agree or not."""
+    mean = held.per_context(held.n * reward) / np.maximum(held.logged, 1)
+    squares = np.sum(held.n * (reward - mean[held.context]) ** 2)
+    return float(squares / max(1, held.n.sum() - (held.logged > 0).sum()))
+
+
+def widen(held: HeldOut, far: FloatArray, inside: BoolArray, reward: FloatArray) -> FloatArray:
+    """Distances of lists from what they were expected to earn, with a variance that few lists cannot hide.
+
+    As in `scatter`: that within a context is as if `_PRIOR` more lists had shown what all contexts together show.
+    """
+    lists, squares = held.per_context(held.n * inside), held.per_context(held.n * inside * far**2)
+    pooled = max(squares.sum() / max(1, lists.sum()), among_all(held, reward))
+    variance = (squares + _PRIOR * pooled) / (lists + _PRIOR)
+    longer = np.sqrt(np.divide(lists * variance, squares, out=np.zeros(held.contexts), where=squares > 0))
+    alike = np.where(reward > 0, 1.0, -1.0) * np.sqrt(variance)[held.context]
+    return np.asarray(np.where((squares > 0)[held.context], longer[held.context] * far, alike))
 
 
 def by_propensity(held: HeldOut, match: BoolArray, reward: FloatArray, propensity: FloatArray, clip: float) -> Matched:

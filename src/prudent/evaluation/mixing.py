@@ -133,6 +133,8 @@ def mix(read: Read, policy: Policy, log: Log, model: str, asked: Asked, min_lift
     # What each context mostly saw, as `prudent rank` and the report have it.
     usual = as_table(usual_lists(held.shown().cells, held.length), held.contexts, held.length)
     try:
+        if fit.assumed:
+            raise CannotTellError(f"{fit.note} Name one that you trust, as in dm(model=dcm).")
         better, trials = better_lists(fit, usual, confidence, min_lift)
     except CannotTellError as error:
         raise LogError(f"Lists cannot be compared one by one. {error}") from error

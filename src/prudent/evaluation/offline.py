@@ -180,7 +180,8 @@ def _row(estimate: Estimate) -> tuple[str, ...]:
 
 def number(value: float | None) -> str:
     """A reward per list, for people."""
-    return "∞" if value is None else f"{value:.3f}"
+    said = "∞" if value is None else f"{value:.3f}"
+    return "0.000" if said == "-0.000" else said
 
 
 def percent(lift: float | None) -> str:
@@ -191,7 +192,8 @@ def percent(lift: float | None) -> str:
     """
     if lift is None:
         return "–"
-    return f"{100 * lift:+,.{1 if abs(lift) < 0.9995 else 0}f} %".replace("-", "−")
+    said = f"{100 * lift:+,.{1 if abs(lift) < 0.9995 else 0}f} %"
+    return "+0.0 %" if said == "-0.0 %" else said.replace("-", "−")
 
 
 def evaluate(
@@ -254,6 +256,8 @@ def ask(
     if not 0 < as_number(confidence) < 1:
         raise UsageError(f"confidence is {confidence!r}; it must be a number between 0 and 1, such as 0.95.")
     replicates, seed = whole_number("replicates", replicates, 20), whole_number("seed", seed, 0)
+    if replicates > 100_000:
+        raise UsageError(f"replicates is {replicates:,}; 100,000 are more than anybody needs.")
     return Asked(reward, confidence, interval, replicates, seed)  # type: ignore[arg-type]
 
 

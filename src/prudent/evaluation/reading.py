@@ -7,7 +7,7 @@ import duckdb
 import numpy as np
 
 from prudent.arrays import BoolArray, FloatArray, IntArray
-from prudent.counts import check_tally
+from prudent.counts import check_tally, describe_rejected
 from prudent.engines import Tally
 from prudent.engines.duckdb import DuckDB
 from prudent.engines.quoting import file_text
@@ -50,6 +50,8 @@ def read_held_out(policy: Policy, log: Log, engine: DuckDB, max_bad: float) -> R
         raise PolicyError("The policy has no lists.")
     tally = replace(engine.distinct_lists(log, _query(log), lists), left_out=log.left_out)
     check_tally(tally, log, max_bad)
+    if not tally.lists:
+        raise LogError(f"All {tally.bad:,} lists of {log.name} were rejected: {'; '.join(describe_rejected(tally))}.")
     _check_names(connection, lists, log)
     run(
         "create table pairs as select distinct context, item "

@@ -38,7 +38,7 @@ class ElasticsearchRules(Target):
         if not isinstance(self.name, str) or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", self.name):
             raise UsageError(f"name is {self.name!r}; rulesets have letters, digits, '.', '_' and '-' in their names.")
         if not (
-            isinstance(self.rules, float | int) and self.rules == int(self.rules) and 1 <= self.rules <= MOST_RULES
+            isinstance(self.rules, float | int) and 1 <= self.rules <= MOST_RULES and self.rules == int(self.rules)
         ):
             raise UsageError(f"rules is {self.rules!r}; a ruleset has 1 to {MOST_RULES} of them.")
 

@@ -34,7 +34,11 @@ class Csv(Target):
         """See `Target.parts`."""
         kinds = {name: kind for name, kind, *_ in connection.execute("describe lists").fetchall()}
         quoted = """'"' || replace({0}, '"', '""') || '"'"""
-        columns = [quoted.format(name) if kinds[name] == "VARCHAR" else f"{name}::varchar" for name in COLUMNS]
+        columns = [
+            # Where a number is missing the field is empty; || with null would lose the line.
+            quoted.format(name) if kinds[name] == "VARCHAR" else f"coalesce({name}::varchar, '')"
+            for name in COLUMNS
+        ]
         return f"""
             select part from (
                 select 0 as section, null as context, null as rank, encode('{",".join(COLUMNS)}' || {_CRLF}) as part

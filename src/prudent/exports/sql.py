@@ -96,5 +96,6 @@ def _value(name: str, kind: str) -> str:
         return f"literal({name})"
     if kind == "DOUBLE":
         spelled = f"case when isnan({name}::double) then 'NaN' when {name} > 0 then 'Infinity' else '-Infinity' end"
-        return f"case when isfinite({name}::double) then {name}::varchar else literal({spelled}) end"
-    return f"{name}::varchar"
+        number = f"case when isfinite({name}::double) then {name}::varchar else literal({spelled}) end"
+        return f"case when {name} is null then 'null' else {number} end"
+    return f"coalesce({name}::varchar, 'null')"

@@ -7,8 +7,9 @@ import json
 import os
 import shlex
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from math import isfinite
 from textwrap import fill
 from typing import NoReturn
 
@@ -109,7 +110,16 @@ def say_next(*command: object) -> None:
 
 def print_json(content: object) -> None:
     """Print for a machine."""
-    out.out(json.dumps(content, indent=2, ensure_ascii=True, default=dict), highlight=False)
+    out.out(json.dumps(_finite(content), indent=2, ensure_ascii=True), highlight=False)
+
+
+def _finite(content: object) -> object:
+    """The same with null for numbers that JSON does not have."""
+    if isinstance(content, Mapping):
+        return {key: _finite(value) for key, value in content.items()}
+    if isinstance(content, list | tuple):
+        return [_finite(value) for value in content]
+    return None if isinstance(content, float) and not isfinite(content) else content
 
 
 def table_of(*columns: str, title: str | None = None) -> Table:

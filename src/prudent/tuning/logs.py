@@ -13,14 +13,15 @@ from prudent.bounds import Bound, bounds
 from prudent.bounds.base import check_delta
 from prudent.click_models import Auto, ClickModel, click_models
 from prudent.click_models.base import Fitted, number_items
-from prudent.comparison.logs import HOLDOUT, Halving
+from prudent.comparison.logs import HOLDOUT, TwoParts
 from prudent.comparison.results import MODELS
-from prudent.comparison.scoring import compare_lists, read_models, split_lists
+from prudent.comparison.scoring import compare_lists, read_models
 from prudent.counts import MAX_BAD
 from prudent.engines.duckdb import DuckDB
 from prudent.errors import LogError, PrudentWarning, UsageError
 from prudent.experiments.comparing import difference_of, two
 from prudent.experiments.table import standard_error
+from prudent.foresight import split_lists
 from prudent.log import Log
 from prudent.shown import Shown
 from prudent.splitting import By
@@ -78,7 +79,7 @@ def tune(
     if not hasattr(believed, "learn"):
         raise UsageError(f"{model!r} is no click model. Known: {', '.join(click_models)}.")
     repetitions = whole_number("repetitions", repetitions, 2)
-    how = Halving("tune", test, holdout, by, time, whole_number("seed", seed, 0))
+    how = TwoParts("tune", test, holdout, by, time, whole_number("seed", seed, 0))
     before, after, about = how.read(log, length, engine or DuckDB(), max_bad, MOST)
     seen = before.impressions > 0 if len(before.n) else np.zeros(0, bool)
     if not (seen.any() and before.clicks.any()):

@@ -31,6 +31,7 @@ class Columns:
     largest_weight: float | None = None
     extra: float = 0.0  # variance of the value that no replicate shows
     most: float | None = None  # gains are independent, none is below 0, and none above this: a bound can rest on it
+    assumed: bool = False  # rests on a click model that the lists could not be asked about
     note: str = ""  # what to know about the number
 
 
@@ -64,7 +65,8 @@ def where_supported(held: HeldOut, reward: Reward, matched: Matched, weighted: b
     value = np.where(kept, held.per_context(held.n * earned), held.logged * matched.value)
     gain = np.where(own, earned, np.where(counted, matched.gain, 0.0))
     lists = held.logged[contexts].sum()
-    weights = weigh(held, np.where(own, 1.0, np.where(counted, matched.weight, 0.0))) if weighted else (None, None)
+    # Contexts that keep their lists say nothing about the policy's, however many they are.
+    weights = weigh(held, np.where(counted & ~own, matched.weight, 0.0)) if weighted else (None, None)
     return Columns(
         float(value[contexts].sum() / lists),
         counted,
@@ -87,7 +89,7 @@ def everywhere(held: HeldOut, reward: Reward, matched: Matched, most: float) -> 
         gain,
         every,
         float(held.logged[matched.found | kept].sum() / held.logged.sum()),
-        *weigh(held, np.where(own, 1.0, matched.weight)),
+        *weigh(held, np.where(own, 0.0, matched.weight)),
         most=most if isfinite(most) else None,
     )
 

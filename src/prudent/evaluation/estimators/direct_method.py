@@ -41,4 +41,4 @@ class DirectMethod(Estimator):
         weight = held.logged * fit.supported / lists
         extra = float(np.sum(weight**2 * fit.shrinking(everything)))
         extra += weight.sum() ** 2 * fit.shared(everything, fit.supported)
-        return replace(columns, extra=extra, note=fit.note)
+        return replace(columns, extra=extra, assumed=fit.assumed, note=fit.note)

@@ -15,7 +15,6 @@ from prudent.evaluation.estimators.base import (
     Estimator,
     check_support,
     estimators,
-    everywhere,
     where_supported,
 )
 from prudent.evaluation.estimators.prefix_ips import NO_STEPS
@@ -66,17 +65,16 @@ class DoublyRobust(Estimator):
         check_support(held, supported, "all items of the policy's list, wherever they stand")
         value += fit.value(1 - seen)
         gain += fit.value(1 - seen)[held.context] + fit.moves(1 - seen)
-        columns = where_supported(held, reward, Matched(value, gain, weight, supported))
-        part_of = held.logged * supported / held.n[columns.counted].sum()
-        extra = float(np.sum(part_of**2 * fit.shrinking(1 - seen)))
-        extra += part_of.sum() ** 2 * fit.shared(1 - seen, supported)
-        note = " ".join(filter(None, [fit.note, NO_STEPS if held.propensity is not None else ""]))
-        return replace(columns, extra=extra, note=note)
+        columns = self._with_doubt(held, reward, fit, Matched(value, gain, weight, supported), 1 - seen)
+        note = " ".join(filter(None, [columns.note, NO_STEPS if held.propensity is not None else ""]))
+        return replace(columns, note=note)
 
     def _corrected(self, held: HeldOut, reward: Reward, fit: Direct, steps: FloatArray) -> Columns:
         """With known propensities: the model's word, and what lists that agree say against it."""
-        first = held.per_context(held.n * (held.depth > 0)) > 0
-        check_support(held, first, "the first item of the policy's list")
+        met = np.stack([held.per_context(held.n * (held.depth > k)) > 0 for k in range(held.length)], axis=1)
+        alone = np.where(met, 0.0, 1.0)  # where the model's word is all there is, it has to have seen the item
+        supported = held.known & ~(held.target < -1).any(axis=1)
+        check_support(held, supported, "all items of the policy's list, wherever they stand")
         togo = np.cumsum(fit.expected[:, ::-1], axis=1)[:, ::-1]
         gain, before = np.zeros(len(held.n)), np.ones(len(held.n))
         for k in range(held.length):
@@ -85,7 +83,14 @@ class DoublyRobust(Estimator):
             expected = togo[held.context, k]
             gain += here * (held.reward_at(k, reward) - expected) + before * expected
             before = np.where(k < held.size[held.context], here, before)
-        whole = held.per_context(held.n * held.whole) > 0
         value = held.per_context(held.n * gain) / np.maximum(held.logged, 1)
-        columns = everywhere(held, reward, Matched(value, gain, before, whole), inf)
-        return replace(columns, note=fit.note)
+        return self._with_doubt(held, reward, fit, Matched(value, gain + fit.moves(alone), before, supported), alone)
+
+    def _with_doubt(self, held: HeldOut, reward: Reward, fit: Direct, matched: Matched, alone: FloatArray) -> Columns:
+        """The columns, with what is not known of what the model alone has a word on."""
+        columns = where_supported(held, reward, matched)
+        part_of = held.logged * matched.found / held.n[columns.counted].sum()
+        extra = float(np.sum(part_of**2 * fit.shrinking(alone)))
+        extra += part_of.sum() ** 2 * fit.shared(alone, matched.found)
+        assumed = fit.assumed and bool(alone[matched.found].any())
+        return replace(columns, extra=extra, assumed=assumed, note=fit.note)

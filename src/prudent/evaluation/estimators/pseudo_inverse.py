@@ -16,7 +16,7 @@ from prudent.evaluation.estimators.base import (
     where_supported,
 )
 from prudent.evaluation.held_out import HeldOut, Reward
-from prudent.evaluation.matching import Matched
+from prudent.evaluation.matching import Matched, widen
 
 LARGEST = 2_000
 """Items at positions beyond which the matrix of a context is too large, and the context has no support."""
@@ -40,7 +40,7 @@ class PseudoInverse(Estimator):
         """Lists, weighted by what they say about the policy's."""
         earned = held.reward(reward)
         value, found = np.zeros(held.contexts), np.zeros(held.contexts, bool)
-        gain, weight, alone = np.zeros(len(held.n)), np.zeros(len(held.n)), np.zeros(len(held.n), bool)
+        far, weight, alone = np.zeros(len(held.n)), np.zeros(len(held.n)), np.zeros(len(held.n), bool)
         possible = held.known.copy()
         for k in range(held.length):
             possible &= (held.size <= k) | (held.per_context(held.n * held.at(k)) > 0)
@@ -58,13 +58,14 @@ class PseudoInverse(Estimator):
             value[context] = np.sum(n * fit.weight * its) / n.sum()
             # Residuals are too small where lists were fitted to themselves: divided by what is not their own (HC2).
             free = np.maximum(1 - fit.leverage, _OFF)
-            gain[first:last] = value[context] + fit.weight * (its - fit.reward) / np.sqrt(free)
+            far[first:last] = (its - fit.reward) / np.sqrt(free)
             weight[first:last], alone[first:last] = fit.weight, fit.leverage > 1 - _OFF
         # A list that alone decides its fit has no residual: that of all lists stands in for it.
         inside = found[held.context]
         usual = np.sum((held.n * earned)[inside]) / max(1, held.n[inside].sum())
         spread = np.sqrt(np.sum((held.n * (earned - usual) ** 2)[inside]) / max(1, held.n[inside].sum()))
-        gain = np.where(alone, value[held.context] + weight * np.where(earned >= usual, spread, -spread), gain)
+        far = np.where(alone, np.where(earned >= usual, spread, -spread), far)
+        gain = np.where(inside, value[held.context] + weight * widen(held, far, inside, earned), 0.0)
         check_support(held, found, "items at positions that add up to the policy's list")
         columns = where_supported(held, reward, Matched(value, gain, weight, found))
         return replace(columns, note="" if held.propensity is None else FREQUENCIES)
