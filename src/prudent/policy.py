@@ -201,11 +201,15 @@ class Policy:
 def _check_types(file: Path, described: Sequence[Sequence[str]]) -> None:
     """Ranks are whole numbers, and evidence is numbers."""
     for name, kind, *_ in described:
-        if name not in ("context", "item") and kind not in INTEGERS and (name == "rank" or kind not in _FLOATS):
+        if (
+            name not in ("context", "item")
+            and kind not in INTEGERS
+            and (name == "rank" or not kind.startswith(_FLOATS))
+        ):
             raise PolicyError(f"{file} is not a policy: its column {name} is {kind.lower()}.")
 
 
-_FLOATS = ("DOUBLE", "FLOAT")
+_FLOATS = ("DOUBLE", "FLOAT", "DECIMAL")
 
 
 def _read_scores(connection: duckdb.DuckDBPyConnection, path: str | PathLike[str]) -> str:
