@@ -64,7 +64,10 @@ def test_dcm(dcm: Simulated) -> None:
 
 
 def test_dcm_that_truncates_is_no_bound(dcm: Simulated) -> None:
-    """What the paper counts: unclicked items below the last click are dropped, so that θ comes out too high."""
+    """What the paper counts: unclicked items below the last click are dropped, so that θ comes out too high.
+
+    Seeds 0 to 4 give 43 to 46 %; the share has a standard error of 1.3 %, and 4 % are three of them.
+    """
     above, error = above_and_error("dcm(tail=truncate)", dcm)
     assert above == pytest.approx(0.44, abs=0.04)
     assert error == pytest.approx(0.072, abs=0.004)
