@@ -95,8 +95,9 @@ INTRO = """\
 
 How fast `prudent` is, and next to whom. Every figure is a ratio of CPU times within one run, unless its name says
 otherwise: seconds depend on the machine and on who else uses it, ratios less so. Each side runs in a process of its
-own, both in turn, on the same log, and the median counts. All logs are simulated, because then the truth is known and
-everybody can make the same log again; no figure here is about real users.
+own, both in turn, on the same log, and the median counts, of as many rounds as the file of results says. All logs are
+simulated, because then the truth is known and everybody can make the same log again; no figure here is about real
+users.
 
 The page is written by `docs/benchmarks.py` from the files in `benchmarks/results`; no measured number on it was typed
 by hand.
@@ -296,6 +297,10 @@ the position parameters (p, or λ without the last position). Only pₖθ is ide
 CLAX's errors are those of the model that its trainer leaves. It means to restore the best epoch, the one before the
 last, but with these versions keeps the last; the figure shows all epochs. Our prior knows how often each item was
 shown, which says something about θ where production ranks well; CLAX's estimates are held back by stopping early.
+
+Where pairs are shown often, CLAX finds λ of `dcm` better than we do: counts have forgotten whole lists, and means over
+the lists of a context stand for them, while CLAX sees every list. And where there are few pairs, its training alone is
+about as fast as our whole process: counting a million lists takes what it takes, however little is then to be fitted.
 """
 
 

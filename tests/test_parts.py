@@ -247,3 +247,19 @@ def test_each_group_comes_to_rest_by_itself() -> None:
         np.testing.assert_array_equal(together[first:last], alone)
     _, rest = fixed_point(step, np.full(5, 0.1), 1e-9, groups, 2)
     assert not rest.all()
+
+
+def test_large_files_are_packed_the_same_however_parts_are_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """More rows than DuckDB packs together, 122,880: where a part ends in between must not show."""
+    contexts = 13_000
+    items = [[10 * context + k for k in range(10)] for context in range(contexts)]
+    log = pa.table({"context": list(range(contexts)), "items": items, "clicks": [[1] + [0] * 9] * contexts})
+    counts = prudent.count(prudent.Log(log))
+    files = []
+    for most in (numbered._MOST, 50_000):
+        monkeypatch.setattr(numbered, "_MOST", most)
+        files.append((tmp_path / f"{most}.parquet", tmp_path / f"{most}.scores"))
+        prudent.rank(counts, "cm", "mle").write(files[-1][0], scores=files[-1][1])
+    assert len(list(counts.numbered.parts())) > 2
+    for one, other in zip(*files, strict=True):
+        assert one.read_bytes() == other.read_bytes()

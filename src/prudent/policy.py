@@ -75,12 +75,14 @@ class Policy:
 
     def write(self, path: str | PathLike[str], scores: str | PathLike[str] | None = None) -> None:
         """Write the lists to a Parquet file, its manifest beside it, and, if asked, every candidate's scores."""
-        for table, target in (("lists", path), ("scores", scores)):
+        # In order once more: how a file is packed depends on how its rows arrive, and they come in parts.
+        for table, target, order in (("lists", path, "context, rank"), ("scores", scores, "context, item")):
             if target is not None:
                 check_not_read(target, () if self.counts is None else self.counts.files)
                 with replacing(target) as part:
                     self.connection.execute(
-                        f"copy ({self._query(table)}) to {text(part)} (format parquet, compression zstd)"
+                        f"copy (from ({self._query(table)}) order by {order}) to {text(part)} "
+                        "(format parquet, compression zstd)"
                     )
                 write_manifest(target, self.provenance)
 
