@@ -80,12 +80,11 @@ def _merge(folder: Path, files: dict[Path, Span], before: date, engine: DuckDB) 
 
 
 def _inputs(file: Path) -> Sequence[str]:
-    """The logs that a day was counted from; its own name where its manifest is missing."""
-    try:
-        said = json.loads(manifest_path(file).read_text(encoding="utf-8"))
-        return [str(name) for name in said["inputs"]]
-    except (OSError, ValueError, TypeError, KeyError):
-        return [str(file)]
+    """The logs that a day was counted from, by the manifest beside it or, as Spark leaves it, beside its folder."""
+    for beside in (manifest_path(file), manifest_path(file.parent)):
+        with suppress(OSError, ValueError, TypeError, KeyError):
+            return [str(name) for name in json.loads(beside.read_text(encoding="utf-8"))["inputs"]]
+    return [str(file)]
 
 
 def _rows(files: Iterable[Path], engine: DuckDB) -> int:

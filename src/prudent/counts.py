@@ -17,15 +17,7 @@ from prudent.cells import Cells
 from prudent.days import UNIT, Days, choose, place
 from prudent.engines import Engine, Tally
 from prudent.engines.duckdb import DuckDB, count_lists
-from prudent.engines.footer import (
-    COUNTS_VERSION,
-    counts_format,
-    read_footer,
-    tally_in,
-    tally_of,
-    tally_text,
-    version_in,
-)
+from prudent.engines.footer import counts_format, counts_in, read_footer, tally_of, tally_text, version_in
 from prudent.engines.quoting import file_text, text
 from prudent.errors import CountsError, LogError, UsageError
 from prudent.files import TemporaryFolder, check_not_read, manifest_path, replacing, write_manifest
@@ -314,16 +306,9 @@ def _read_tally(connection: duckdb.DuckDBPyConnection, file: Path) -> Tally:
         footer = read_footer(connection, file)
     except duckdb.Error as error:
         raise CountsError(f"Cannot read {file}: {str(error).splitlines()[0]}") from error
-    version = version_in(footer)
-    if version is None:
-        raise CountsError(f"{file} does not hold counts. Make them with: prudent count LOG -o {file.stem}.counts")
-    if version != str(COUNTS_VERSION):
-        raise CountsError(
-            f"{file} has counts of version {version}; this prudent reads version {COUNTS_VERSION}. Count the log again."
-        )
     try:
-        return tally_in(footer) or _tally_beside(connection, file)
-    except (duckdb.Error, ValueError) as error:
+        return counts_in(footer, str(file)) or _tally_beside(connection, file)
+    except duckdb.Error as error:
         raise CountsError(f"{file} does not hold counts, although it says so. Count the log again.") from error
 
 

@@ -23,7 +23,7 @@ from prudent.click_models import ClickModel
 from prudent.counts import COLUMNS, MAX_BAD, QUERY, Counts, check_max_bad, check_tally, count_manifest
 from prudent.days import UNIT, Days, check_not_merged, choose, day_folder
 from prudent.engines import Tally
-from prudent.engines.footer import COUNTS_VERSION, tally_in, tally_of, version_in
+from prudent.engines.footer import counts_in, tally_of
 from prudent.engines.spark import Spark
 from prudent.errors import CountsError, LogError, UsageError
 from prudent.files import manifest_text
@@ -192,16 +192,7 @@ def _read_tallies(session: "SparkSession", files: Sequence[str]) -> Tally:
     total, beside, first = Tally(0), set[str](), ""
     for file in files:
         footer = hadoop.read_footer(session, file)
-        version = version_in(footer.said)
-        if version is None:
-            raise CountsError(
-                f"{file} does not hold counts. Count the log first: prudent count, or prudent.count_on_spark."
-            )
-        if version != str(COUNTS_VERSION):
-            raise CountsError(
-                f"{file} has counts of version {version}; this prudent reads version {COUNTS_VERSION}. Count the log "
-                "again."
-            )
+        tally = counts_in(footer.said, file)
         kinds = " and ".join(
             "text" if footer.kinds.get(column) == "BINARY" else "integers" for column in ("context", "item")
         )
@@ -210,10 +201,6 @@ def _read_tallies(session: "SparkSession", files: Sequence[str]) -> Tally:
             raise CountsError(
                 f"{files[0]} names its contexts and items by {first}, {file} by {kinds}: they cannot be added."
             )
-        try:
-            tally = tally_in(footer.said)
-        except ValueError as error:
-            raise CountsError(f"{file} does not hold counts, although it says so. Count the log again.") from error
         if tally is not None:
             total += tally
         else:  # a file that Spark wrote, whose folder has a manifest

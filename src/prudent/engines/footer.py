@@ -13,6 +13,7 @@ import duckdb
 
 from prudent.engines import Tally
 from prudent.engines.quoting import file_text, text
+from prudent.errors import CountsError
 from prudent.log import REASONS
 
 COUNTS_VERSION = 1
@@ -82,6 +83,21 @@ def _version_by_spark(columns: str) -> str | None:
 def tally_in(footer: Mapping[str, str]) -> Tally | None:
     """The tally of the counts, or none in files of older versions; a ValueError where it makes no sense."""
     return tally_of(json.loads(footer[_TALLY])) if _TALLY in footer else None
+
+
+def counts_in(footer: Mapping[str, str], file: str) -> Tally | None:
+    """The tally of a file that holds counts of this version, if it has one; an error where it holds none."""
+    version = version_in(footer)
+    if version is None:
+        raise CountsError(f"{file} does not hold counts. Make them with: prudent count LOG -o COUNTS")
+    if version != str(COUNTS_VERSION):
+        raise CountsError(
+            f"{file} has counts of version {version}; this prudent reads version {COUNTS_VERSION}. Count the log again."
+        )
+    try:
+        return tally_in(footer)
+    except ValueError as error:
+        raise CountsError(f"{file} does not hold counts, although it says so. Count the log again.") from error
 
 
 def tally_of(said: object) -> Tally:
