@@ -1,0 +1,176 @@
+"""Counts, lists, scores, estimates and exports of a handful of logs, as they were before: moving code changes nothing.
+
+``expected.json`` has the numbers themselves, so that a difference can be read. Words are not pinned. Where a number
+is meant to change, run ``GOLDEN=write pytest tests/golden`` and say so under *Numbers* in the changelog.
+"""
+
+import hashlib
+import json
+import os
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import prudent
+from tests.golden.logs import draw, write_candidates, write_lists, write_rows
+
+EXPECTED = Path(__file__).with_name("expected.json")
+# Other processors sum and take logarithms with another last digit; what a formula means shows long before that.
+CLOSE = 1e-9
+WORDS = {"why", "note", "words", "verdict", "seconds", "notes", "prudent", "inputs", "title", "winner_why"}
+
+Result = dict[str, Any]
+
+
+def table(relation: Any, order: str) -> list[list[Any]]:
+    """Rows, in an order that does not depend on how they were made."""
+    return [list(row) for row in relation.order(order).fetchall()]
+
+
+def policy_rows(policy: prudent.Policy) -> Result:
+    rows = table(policy.lists(), "context, rank")
+    return {
+        "lists": rows,
+        "summary": numbers(policy.provenance["summary"]),
+        "fitted": numbers(policy.provenance["fitted"]),
+    }
+
+
+def numbers(content: Any) -> Any:
+    """The same without words."""
+    if isinstance(content, dict):
+        return {str(key): numbers(value) for key, value in content.items() if key not in WORDS}
+    if isinstance(content, list | tuple):
+        return [numbers(value) for value in content]
+    return content
+
+
+@pytest.fixture(scope="module")
+def logs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("golden")
+    return {
+        "text": write_lists(draw(1, 1500, text=True, users="positions"), folder / "text.jsonl"),
+        "later": write_lists(draw(2, 900, text=True, users="positions"), folder / "later.jsonl"),
+        "rows": write_rows(draw(3, 1200, text=False, users="cascade"), folder / "rows.parquet"),
+        "candidates": write_candidates(folder / "candidates.parquet"),
+        "day1": write_lists(draw(4, 300, text=True, users="positions"), folder / "day1.jsonl"),
+        "day2": write_lists(draw(5, 300, text=True, users="positions"), folder / "day2.jsonl"),
+        "folder": folder,
+    }
+
+
+def counts_of(counts: prudent.Counts) -> str:
+    """Counts are integers: a digest says it all."""
+    with counts.engine.connect() as connection:
+        rows = connection.execute(f"select * from ({counts.sql}) order by all").fetchall()
+    return f"{len(rows)} rows {hashlib.sha256(repr(rows).encode()).hexdigest()}"
+
+
+def make(logs: dict[str, Path], to: Path) -> Result:
+    """Everything, by its name."""
+    found: Result = {}
+    text, rows = prudent.Log(logs["text"]), prudent.Log(logs["rows"], layout="rows")
+    later = prudent.Log(logs["later"])
+    counts = {"text": prudent.count(text), "rows": prudent.count(rows)}
+    for name, of in counts.items():
+        found[f"counts {name}"] = counts_of(of)
+    for number, day in enumerate(("day1", "day2"), start=1):
+        prudent.count(prudent.Log(logs[day]), to=to / "days", day=f"2026-11-1{number}")
+    counts["days"] = prudent.Counts.read(to / "days", half_life="1d")
+    found["counts days"] = counts_of(counts["days"])
+    found["counts added"] = counts_of(counts["text"] + prudent.count(later))
+
+    for bound in (
+        "exposure(delta=0.5)",
+        "hierarchical",
+        "eb(delta=0.2)",
+        "eb(pool=context)",
+        "bayes",
+        "hoeffding",
+        "mle",
+    ):
+        found[f"rank pbm {bound}"] = policy_rows(prudent.rank(counts["text"], model="pbm", bound=bound))
+    for model in ("cm", "dcm", "dcm(tail=truncate)", "pbm(fit=als)", "pbm(counts=weighted)"):
+        found[f"rank {model}"] = policy_rows(prudent.rank(counts["text"], model=model))
+    found["rank rows dcm"] = policy_rows(prudent.rank(counts["rows"], model="dcm", length=3))
+    found["rank days"] = policy_rows(prudent.rank(counts["days"], model="pbm", length=3))
+    policy = prudent.rank(counts["text"], model="pbm", candidates=logs["candidates"], min_lists=50)
+    found["rank candidates"] = policy_rows(policy)
+    found["scores candidates"] = table(policy.scores(), "context, item")
+    for method in ("ips", "ips(clip=20)", "ip-ips", "pi"):
+        found[f"baseline {method}"] = policy_rows(prudent.rank_by(text, method))
+
+    policy = prudent.rank(counts["text"], model="pbm", length=2)
+    known = prudent.Log(logs["later"], propensity="propensity")
+    found["evaluate"] = numbers(prudent.evaluate(policy, later).as_json())
+    found["evaluate propensity"] = numbers(prudent.evaluate(policy, known, reward="any-click").as_json())
+    found["evaluate bernstein"] = numbers(
+        prudent.evaluate(policy, known, "ips(clip=50)", interval="bernstein").as_json()
+    )
+    for model in ("cm", "dcm", "pbm"):
+        both = prudent.evaluate(policy, later, [f"dm(model={model})", f"dr(model={model}, clip=10)"])
+        found[f"evaluate {model}"] = numbers(both.as_json())
+    verdict = prudent.gate(policy, later, estimator="dr(model=pbm, clip=10)")
+    found["gate"] = [verdict.passed, verdict.estimate.lift, verdict.estimate.lift_low]
+    mixed = prudent.gate_contexts(policy, later, model="pbm")
+    found["gate per context"] = [
+        mixed.better,
+        mixed.same,
+        mixed.unsure,
+        mixed.unseen,
+        table(mixed.policy.lists(), "1, 2"),
+    ]
+
+    compared = prudent.compare(text, later)
+    found["compare"] = {s.model: [s.perplexity and s.predicted_ctr] for s in compared.scores}
+    found["check"] = numbers(prudent.check(counts["text"]).__dict__)
+    policy.write(to / "policy.parquet", to / "scores.parquet")
+    prudent.rank(counts["text"], model="dcm", length=2).write(to / "other.parquet", to / "others.parquet")
+    differ = prudent.diff(to / "policy.parquet", to / "other.parquet", (to / "scores.parquet", to / "others.parquet"))
+    found["diff"] = {"contexts": dict(differ.contexts), "items": dict(differ.items), "rows": len(differ.changes())}
+    for target in ("jsonl", "csv", "trec-run", "elasticsearch-rules", "redis", "sql"):
+        prudent.export(to / "policy.parquet", target, to / "lists.out")
+        found[f"export {target}"] = hashlib.sha256((to / "lists.out").read_bytes()).hexdigest()
+    data = prudent.report(policy, later, to / "report.html", estimator="dr(model=pbm, clip=10)")
+    shown = [[one["name"], one["lists"], [row[:-1] for row in one["rows"]]] for one in data["contexts"]["shown"]]
+    found["report"] = numbers({"change": data["change"], "positions": data["positions"], "contexts": shown})
+    return found
+
+
+def assert_equal(found: Any, expected: Any, where: str) -> None:
+    """Numbers are close, and everything else is the same."""
+    if isinstance(expected, dict):
+        assert isinstance(found, dict), where
+        assert set(found) == set(expected), where
+        for key in expected:
+            assert_equal(found[key], expected[key], f"{where} > {key}")
+    elif isinstance(expected, list):
+        assert isinstance(found, list), where
+        assert len(found) == len(expected), where
+        for number, (one, other) in enumerate(zip(found, expected, strict=True)):
+            assert_equal(one, other, f"{where} > {number}")
+    elif isinstance(expected, float) and isinstance(found, float):
+        assert found == pytest.approx(expected, rel=CLOSE, abs=CLOSE), where
+    else:
+        assert found == expected, where
+
+
+@pytest.fixture(scope="module")
+def found(logs: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Result:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", prudent.PrudentWarning)
+        made = json.loads(json.dumps(make(logs, tmp_path_factory.mktemp("made"))))
+    if os.environ.get("GOLDEN") == "write":
+        EXPECTED.write_text(json.dumps(made, indent=None, separators=(",", ":")).replace('],"', '],\n"') + "\n")
+    return made
+
+
+@pytest.mark.parametrize("name", sorted(json.loads(EXPECTED.read_text())) if EXPECTED.exists() else [])
+def test_as_before(found: Result, name: str) -> None:
+    assert_equal(found[name], json.loads(EXPECTED.read_text())[name], name)
+
+
+def test_all_is_pinned(found: Result) -> None:
+    assert set(found) == set(json.loads(EXPECTED.read_text()))
