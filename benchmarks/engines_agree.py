@@ -14,7 +14,7 @@ import duckdb
 
 import prudent
 from benchmarks.logs import contexts, make_log
-from prudent.log import Layout
+from prudent.logs.log import Layout
 
 _NUMBERS = """
     select regexp_extract(context, '[0-9]+')::bigint as context,

@@ -18,9 +18,9 @@ def repetitions() -> dict[str, list[float]]:
     import numpy as np
     from scipy.stats import beta
 
-    from prudent.experiments.bench import KINDS, Bench
-    from prudent.experiments.laboratory import Laboratory
-    from tests.experiments import plain
+    from prudent.research.bench import KINDS, Bench
+    from prudent.research.laboratory import Laboratory
+    from tests.research import plain
 
     def quantile_by_stats(a: float, b: float, probability: float) -> float:
         return float(beta.ppf(probability, a, b))

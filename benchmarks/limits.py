@@ -48,7 +48,7 @@ def bare(log: str, target: str) -> None:
     """The histogram query alone: no checks, no reasons, no manifest; the same Parquet file at the end."""
     import duckdb
 
-    from prudent.counts import QUERY
+    from prudent.counts.counts import QUERY
 
     connection = duckdb.connect(config={"memory_limit": MEMORY, "temp_directory": target})
     connection.execute("set preserve_insertion_order = false")
@@ -92,7 +92,7 @@ def read_yandex(log: str, target: str) -> None:
     """What comes before counting where the log is text in the format yandex."""
     import prudent
 
-    prudent.readers.read_yandex(Path(target) / "yandex.tsv", engine=prudent.DuckDB(memory=MEMORY))
+    prudent.logs.readers.read_yandex(Path(target) / "yandex.tsv", engine=prudent.DuckDB(memory=MEMORY))
 
 
 def read_labels(log: str, target: str) -> float:
@@ -100,7 +100,7 @@ def read_labels(log: str, target: str) -> float:
     import prudent
 
     file, started = Path(target) / "labels.txt", time.process_time()
-    prudent.readers.read_labels(file)
+    prudent.logs.readers.read_labels(file)
     return 100 * (time.process_time() - started) / megabytes(file)
 
 

@@ -47,8 +47,8 @@ def make_counts(target: str, pairs: str) -> None:
     """A file of counts like any other, in no order, as an engine leaves it."""
     import duckdb
 
-    from prudent.engines import Tally
-    from prudent.engines.footer import counts_format, tally_text
+    from prudent.engines.base import Tally
+    from prudent.storage.parquet import counts_format, tally_text
 
     connection = duckdb.connect(config={"memory_limit": MEMORY, "temp_directory": f"{target}.spill"})
     connection.execute("set preserve_insertion_order = false")

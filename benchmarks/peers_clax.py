@@ -31,7 +31,7 @@ def make_lists(target: str, kind: str, contexts: str, lists: str) -> None:
     import duckdb
     import numpy as np
 
-    from prudent.simulate import write_log
+    from prudent.click_models.simulate import write_log
 
     place, true = Path(target), world(kind, int(contexts))
     numbered = replace(true, items=np.arange(len(true.items), dtype=np.int32))

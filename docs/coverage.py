@@ -17,16 +17,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from prudent.arrays import FloatArray, IntArray
+from prudent.base.arrays import FloatArray, IntArray
+from prudent.click_models.simulate import World, draw, make_world
+from prudent.counts.lists import Shown
 from prudent.evaluation.direct import chances, direct, rewards
+from prudent.evaluation.estimate import Asked, judge
 from prudent.evaluation.estimators import parse
-from prudent.evaluation.gating import ask_gate, decide
-from prudent.evaluation.held_out import HeldOut, Reward, hold_out
-from prudent.evaluation.judgement import Asked, judge
-from prudent.evaluation.mixing import better_lists
-from prudent.ranking import as_table, usual_lists
-from prudent.shown import Shown
-from prudent.simulate import World, draw, make_world
+from prudent.evaluation.gate import ask_gate, decide
+from prudent.evaluation.holdout import HeldOut, Reward, hold_out
+from prudent.evaluation.rollout import better_lists
+from prudent.policies.ranking import as_table, usual_lists
 
 RESULTS = Path(__file__).parent / "coverage"
 

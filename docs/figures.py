@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 import prudent
-from prudent.simulate import World, best_value, make_world, value, write_log, write_truth
+from prudent.click_models.simulate import World, best_value, make_world, value, write_log, write_truth
 
 SEEDS = range(10)
 OFTEN = 100  # impressions that a pair needs to be looked at

@@ -11,11 +11,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from prudent.arrays import FloatArray
+from prudent.base.arrays import FloatArray
 from prudent.bounds import bounds
 from prudent.click_models import Evidence, click_models
 from prudent.click_models.base import number_items
-from prudent.days import UNIT, weight
+from prudent.counts.days import UNIT, weight
 
 SEEDS = range(5)
 DAYS, CONTEXTS, ITEMS = 180, 100, 20

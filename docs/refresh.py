@@ -16,7 +16,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from tests.test_docs import FENCE, commands, run_command
+from tests.docs.test_docs import FENCE, commands, run_command
 
 
 def refresh(page: Path) -> None:

@@ -22,16 +22,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from prudent.baselines import clip_for
-from prudent.experiments.bench import METHODS
-from prudent.experiments.checks import RIVALS
-from prudent.experiments.claims import CLAIMS, Verdict, markdown, try_claims
-from prudent.experiments.comparing import read_table
-from prudent.experiments.data import MIN_IMPRESSIONS
-from prudent.experiments.protocol import DELTAS
-from prudent.experiments.reproduce import CATALOGUE
-from prudent.experiments.table import paired_ratio
-from prudent.files import manifest_path
+from prudent.policies.baselines import clip_for
+from prudent.research.bench import METHODS
+from prudent.research.checks import RIVALS
+from prudent.research.claims import CLAIMS, Verdict, markdown, try_claims
+from prudent.research.comparing import read_table
+from prudent.research.data import MIN_IMPRESSIONS
+from prudent.research.protocol import DELTAS
+from prudent.research.reproduce import CATALOGUE
+from prudent.research.table import paired_ratio
+from prudent.storage.files import manifest_path
 
 DOCS = Path(__file__).parent
 KEPT = DOCS / "results"

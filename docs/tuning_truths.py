@@ -10,16 +10,16 @@ from dataclasses import replace
 
 import numpy as np
 
-from prudent.arrays import FloatArray
+from prudent.base.arrays import FloatArray
 from prudent.bounds import bounds
 from prudent.bounds.bayes import PosteriorBound
 from prudent.click_models import click_models
-from prudent.experiments.protocol import gather
-from prudent.experiments.sources import Shown, YandexLike, nameless_world, pairs_of
-from prudent.simulate import World, draw, make_world
-from prudent.tuning import BOUNDS, DEFAULT, DELTAS
-from prudent.tuning.logs import read_arms
-from prudent.tuning.trials import Past
+from prudent.click_models.simulate import World, draw, make_world
+from prudent.evaluation.tune import BOUNDS, DEFAULT, DELTAS
+from prudent.evaluation.tune.logs import read_arms
+from prudent.evaluation.tune.trials import Past
+from prudent.research.protocol import gather
+from prudent.research.sources import Shown, YandexLike, nameless_world, pairs_of
 
 LOGS, DRAWS = 12, 3  # logs of known worlds, and how often clicks are drawn anew on the lists of each
 ARMS = read_arms(BOUNDS, DELTAS)

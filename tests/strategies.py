@@ -9,12 +9,11 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
 import prudent
-import prudent.shown
-from prudent.cells import Cells
-from prudent.engines import Tally
-
-from . import reference
-from .reference import Name, Pair, Shown
+import prudent.counts.lists
+from prudent.counts.cells import Cells
+from prudent.engines.base import Tally
+from tests import reference
+from tests.reference import Name, Pair, Shown
 
 # No NUL, which text files reject, and no half of a surrogate pair, which is not text.
 text_names = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=4)
@@ -114,7 +113,7 @@ def quick_counts(lists: Sequence[Shown]) -> prudent.Counts:
     return counts
 
 
-def as_shown(lists: Sequence[Shown]) -> prudent.shown.Shown:
+def as_shown(lists: Sequence[Shown]) -> prudent.counts.lists.Shown:
     """The lists, numbered as the engine numbers them: by the sorted names of context and item."""
     pairs = sorted({(context, item) for context, items, _ in lists for item in items})
     contexts = sorted({context for context, _ in pairs})
@@ -125,7 +124,7 @@ def as_shown(lists: Sequence[Shown]) -> prudent.shown.Shown:
         items[i, : len(names)] = [number[context, name] for name in names]
         clicks[i, : len(names)] = clicked
     of_pair = np.array([contexts.index(context) for context, _ in pairs])
-    return prudent.shown.Shown(of_pair, items, clicks, np.ones(len(lists), np.int64))
+    return prudent.counts.lists.Shown(of_pair, items, clicks, np.ones(len(lists), np.int64))
 
 
 def by_name(lists: Sequence[Shown], *columns: Any) -> dict[Pair, Any]:

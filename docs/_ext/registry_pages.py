@@ -12,12 +12,12 @@ from typing import Any
 import typer
 from sphinx.application import Sphinx
 
-from prudent.baselines import rivals
+from prudent.base.spec import Registry, _spell_value
 from prudent.bounds import bounds
 from prudent.cli import app as cli
 from prudent.click_models import click_models
 from prudent.evaluation.estimators import estimators
-from prudent.registry import Registry, _spell_value
+from prudent.policies.baselines import rivals
 
 MODELS_INTRO = """\
 # Click models

@@ -15,27 +15,62 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from prudent import baselines, bounds, click_models, readers
-    from prudent.algorithm import rank
-    from prudent.compaction import compact
-    from prudent.comparison import compare
-    from prudent.counts import Counts, count
-    from prudent.difference import diff
-    from prudent.engines.duckdb import DuckDB
-    from prudent.engines.spark import Spark
-    from prudent.errors import PrudentError, PrudentWarning
-    from prudent.evaluation import evaluate, gate, gate_contexts
-    from prudent.exports import export
-    from prudent.health import check
-    from prudent.log import Log
-    from prudent.on_spark import count_on_spark, rank_on_spark
-    from prudent.policy import Policy
+    from prudent import bounds, click_models
+    from prudent.base.errors import PrudentError, PrudentWarning
+    from prudent.click_models.check import check
+    from prudent.click_models.compare import compare
+    from prudent.counts.compact import compact
+    from prudent.counts.counts import Counts, count
+    from prudent.counts.split import split
+    from prudent.engines.duckdb.engine import DuckDB
+    from prudent.engines.spark.engine import Spark
+    from prudent.evaluation.evaluate import evaluate
+    from prudent.evaluation.gate import gate
+    from prudent.evaluation.rollout import gate_contexts
+    from prudent.evaluation.tune import tune
+    from prudent.logs import readers
+    from prudent.logs.log import Log
+    from prudent.policies import baselines
+    from prudent.policies.baselines.rank_by import rank_by
+    from prudent.policies.diff import diff
+    from prudent.policies.export import export
+    from prudent.policies.on_spark import count_on_spark, rank_on_spark
+    from prudent.policies.policy import Policy
+    from prudent.policies.rank import rank
     from prudent.reporting import report
-    from prudent.splitting import split
-    from prudent.tuning import tune
-    from prudent.whole_lists import rank_by
 
 __version__ = "0.1.0"
+
+_HOMES = {
+    "Counts": "counts.counts",
+    "DuckDB": "engines.duckdb.engine",
+    "Log": "logs.log",
+    "Policy": "policies.policy",
+    "PrudentError": "base.errors",
+    "PrudentWarning": "base.errors",
+    "Spark": "engines.spark.engine",
+    "baselines": "policies",
+    "bounds": "",
+    "check": "click_models.check",
+    "click_models": "",
+    "compact": "counts.compact",
+    "compare": "click_models.compare",
+    "count": "counts.counts",
+    "count_on_spark": "policies.on_spark",
+    "diff": "policies.diff",
+    "evaluate": "evaluation.evaluate",
+    "export": "policies.export",
+    "gate": "evaluation.gate",
+    "gate_contexts": "evaluation.rollout",
+    "rank": "policies.rank",
+    "rank_by": "policies.baselines.rank_by",
+    "rank_on_spark": "policies.on_spark",
+    "readers": "logs",
+    "report": "reporting",
+    "split": "counts.split",
+    "tune": "evaluation.tune",
+}
+"""Every public name and the module that has it."""
 
 __all__ = [
     "Counts",
@@ -67,41 +102,16 @@ __all__ = [
     "tune",
 ]
 
-_ROOMS = {
-    "Counts": "counts",
-    "DuckDB": "engines.duckdb",
-    "Log": "log",
-    "Policy": "policy",
-    "PrudentError": "errors",
-    "PrudentWarning": "errors",
-    "Spark": "engines.spark",
-    "check": "health",
-    "compact": "compaction",
-    "compare": "comparison",
-    "count": "counts",
-    "count_on_spark": "on_spark",
-    "diff": "difference",
-    "evaluate": "evaluation",
-    "gate": "evaluation",
-    "gate_contexts": "evaluation",
-    "export": "exports",
-    "rank": "algorithm",
-    "rank_by": "whole_lists",
-    "rank_on_spark": "on_spark",
-    "report": "reporting",
-    "split": "splitting",
-    "tune": "tuning",
-}
-
 
 def __getattr__(name: str) -> object:
     # On first use: SciPy alone takes longer to import than `prudent --help` may take.
-    if name in ("baselines", "bounds", "click_models", "readers"):
-        return import_module(f"prudent.{name}")
-    if name not in _ROOMS:
+    if name not in _HOMES:
         raise AttributeError(f"module 'prudent' has no attribute {name!r}")
-    return getattr(import_module(f"prudent.{_ROOMS[name]}"), name)
+    home = f"prudent.{_HOMES[name]}".rstrip(".")
+    if name in ("baselines", "bounds", "click_models", "readers"):
+        return import_module(f"{home}.{name}")
+    return getattr(import_module(home), name)
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return list(__all__)

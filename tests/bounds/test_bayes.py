@@ -4,10 +4,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import betainc, betaincinv
 
+from prudent.base.errors import UsageError
 from prudent.bounds import Bayes, bayes, bounds
-from prudent.errors import UsageError
-
-from .small import evidence
+from tests.bounds.small import evidence
 
 counts = st.lists(st.tuples(st.integers(0, 10**5), st.floats(0, 1e5)), max_size=10)
 

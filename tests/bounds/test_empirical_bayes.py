@@ -5,10 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from prudent.base.errors import UsageError
 from prudent.bounds import Bayes, EmpiricalBayes, bounds, empirical_bayes
-from prudent.errors import UsageError
-
-from .small import evidence
+from tests.bounds.small import evidence
 
 GRID = EmpiricalBayes().grid
 pairs = st.tuples(st.integers(0, 3), st.integers(0, 40), st.integers(0, 300) | st.floats(0, 300))  # context, n₊, n₋

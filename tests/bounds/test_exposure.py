@@ -9,8 +9,7 @@ from scipy.optimize import minimize
 
 from prudent.bounds import Bayes, Exposure, ExposurePrior, exposure
 from prudent.click_models.base import Evidence
-
-from .small import evidence
+from tests.bounds.small import evidence
 
 
 def logged(

@@ -9,9 +9,8 @@ from prudent.bounds import Bayes, Exposure, hierarchical
 from prudent.bounds.exposure import centred_exposure
 from prudent.bounds.hierarchical import Hierarchical, HierarchicalPrior
 from prudent.click_models.base import Evidence
-
-from .small import evidence
-from .test_exposure import DEGENERATE
+from tests.bounds.small import evidence
+from tests.bounds.test_exposure import DEGENERATE
 
 
 def logged(slope: float, spread: float, contexts: int = 12, items: int = 15, seed: int = 0) -> Evidence:

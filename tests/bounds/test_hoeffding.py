@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 from scipy.stats import binom
 
 from prudent.bounds import Hoeffding, Mle
-
-from .small import evidence
+from tests.bounds.small import evidence
 
 counts = st.lists(st.tuples(st.integers(0, 10**6), st.floats(0, 1e6)), max_size=20)
 

@@ -1,8 +1,7 @@
 import numpy as np
 
 from prudent.bounds import Mle
-
-from .small import evidence
+from tests.bounds.small import evidence
 
 
 def test_is_the_click_rate_and_0_without_evidence() -> None:

@@ -11,8 +11,7 @@ from scipy.stats import beta
 from prudent.bounds import Bound, Scores, bounds
 from prudent.bounds.bayes import PosteriorBound
 from prudent.click_models.base import Evidence
-
-from ..contract.test_bounds import evidence, evidences, simulated
+from tests.contract.test_bounds import evidence, evidences, simulated
 
 POSTERIOR = (
     "bayes(delta=0.2)",

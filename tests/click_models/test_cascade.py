@@ -2,10 +2,9 @@ import numpy as np
 from hypothesis import given, settings
 
 from prudent.click_models import Cascade
-
-from .. import reference
-from ..reference import Shown
-from ..strategies import by_name, logs, quick_counts
+from tests import reference
+from tests.reference import Shown
+from tests.strategies import by_name, logs, quick_counts
 
 
 def test_by_hand() -> None:

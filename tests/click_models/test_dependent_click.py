@@ -11,15 +11,14 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from prudent import shown
+from prudent.base.errors import UsageError
 from prudent.click_models import DependentClick
 from prudent.click_models.base import Evidence
-from prudent.errors import UsageError
-from prudent.simulate import draw, make_world
-
-from .. import reference
-from ..reference import Shown
-from ..strategies import by_name, logs, quick_counts
+from prudent.click_models.simulate import draw, make_world
+from prudent.counts import lists as shown
+from tests import reference
+from tests.reference import Shown
+from tests.strategies import by_name, logs, quick_counts
 
 probabilities = st.sampled_from([0.0, 0.3, 0.65, 1.0]) | st.floats(0, 1)
 ONE_ITEM: list[Shown] = [("q", ("a",), (1,))] * 3

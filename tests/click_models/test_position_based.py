@@ -5,13 +5,12 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
+from prudent.base.errors import LogError, NotIdentifiedError, PrudentWarning, UsageError
 from prudent.click_models import Auto, DependentClick, PositionBased, position_based
 from prudent.click_models.position_based import ENOUGH, LINK, per_position, separate_positions
-from prudent.errors import LogError, NotIdentifiedError, PrudentWarning, UsageError
-
-from .. import reference
-from ..reference import Shown
-from ..strategies import by_name, linked_logs, logs, quick_counts
+from tests import reference
+from tests.reference import Shown
+from tests.strategies import by_name, linked_logs, logs, quick_counts
 
 ONE: list[Shown] = [("q", ("a",), (1,))]
 NO_CLICK: list[Shown] = [*[("q", ("a", "b"), (0, 0))] * 30, *[("q", ("b", "a"), (0, 0))] * 30]

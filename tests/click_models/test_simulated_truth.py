@@ -16,10 +16,10 @@ import numpy as np
 import pytest
 
 import prudent
-from prudent.arrays import FloatArray
+from prudent.base.arrays import FloatArray
 from prudent.bounds import Bayes
 from prudent.click_models import click_models
-from prudent.simulate import World, make_world, write_log
+from prudent.click_models.simulate import World, make_world, write_log
 
 SEED = 0
 

@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
+from prudent.base.errors import UsageError
 from prudent.bounds import Bound, bounds
 from prudent.click_models import click_models
 from prudent.click_models.base import Evidence
-from prudent.errors import UsageError
 
 every_bound = pytest.mark.parametrize("name", list(bounds))
 pessimistic = [name for name in bounds if any(field.name == "delta" for field in fields(bounds[name]))]  # type: ignore[arg-type]

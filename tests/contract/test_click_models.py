@@ -12,11 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
+from prudent.base.errors import UsageError
 from prudent.click_models import ClickModel, click_models
-from prudent.errors import UsageError
-
-from ..reference import Shown
-from ..strategies import count, linked_logs, quick_counts
+from tests.reference import Shown
+from tests.strategies import count, linked_logs, quick_counts
 
 every_model = pytest.mark.parametrize("name", list(click_models))
 

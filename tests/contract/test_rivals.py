@@ -11,12 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from prudent.baselines import Choice, Rival, clip_for, fold, rivals
-from prudent.errors import UsageError
-from prudent.shown import Shown as ShownArrays
-
-from ..reference import Shown
-from ..strategies import as_shown, logs
+from prudent.base.errors import UsageError
+from prudent.counts.lists import Shown as ShownArrays
+from prudent.policies.baselines import Choice, Rival, clip_for, fold, rivals
+from tests.reference import Shown
+from tests.strategies import as_shown, logs
 
 every_rival = pytest.mark.parametrize("name", list(rivals))
 clipped = [name for name in rivals if any(field.name == "clip" for field in fields(rivals[name]))]  # type: ignore[arg-type]

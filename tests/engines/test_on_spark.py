@@ -14,11 +14,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 import prudent
-from prudent import on_spark
-from prudent.errors import CountsError, LogError, PrudentError, PrudentWarning, UsageError, WriteError
-from prudent.simulate import make_world, write_log
-
-from ..command import run
+from prudent.base.errors import CountsError, LogError, PrudentError, PrudentWarning, UsageError, WriteError
+from prudent.click_models.simulate import make_world, write_log
+from prudent.policies import on_spark
+from tests.command import run
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +63,7 @@ def test_with_integers_for_names_and_samples_of_contexts(
     log: Path, quick: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where there are more pairs than it takes, both learn from the same contexts."""
-    monkeypatch.setattr("prudent.cells.MOST", 400)
+    monkeypatch.setattr("prudent.counts.cells.MOST", 400)
     counts = prudent.count(prudent.Log(log.with_name("numbers.parquet")), to=tmp_path / "counts.parquet")
     found = prudent.rank_on_spark(tmp_path / "counts.parquet", tmp_path / "policy", prudent.Spark(quick), length=3)
     same(tmp_path, found, prudent.rank(counts, length=3))

@@ -17,13 +17,13 @@ from hypothesis.strategies import DrawFn
 from pyspark.sql import SparkSession
 
 import prudent
-from prudent.counts import QUERY
-from prudent.errors import PrudentError
-from prudent.log import Layout
-
-from ..reference import Shown
-from ..strategies import integer_names, logs, plain_names, rows, table, text_names
-from ..test_counts import SMALL
+from prudent.base.errors import PrudentError
+from prudent.counts.counts import QUERY
+from prudent.engines.base import Tally
+from prudent.logs.log import Layout
+from tests.counts.test_counts import SMALL
+from tests.reference import Shown
+from tests.strategies import integer_names, logs, plain_names, rows, table, text_names
 
 pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
 often = settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
@@ -219,7 +219,7 @@ def test_larger_log(kind: str, session: SparkSession, tmp_path: Path) -> None:
     log = prudent.Log(file if layout == "lists" else as_rows(file, tmp_path / "rows.parquet"), layout=layout)
     one, other = prudent.count(log), prudent.count(log, engine=prudent.Spark(session))
     assert one == other
-    assert one.tally == other.tally == prudent.engines.Tally(100_000)
+    assert one.tally == other.tally == Tally(100_000)
     settings = {"model": "auto", "bound": "exposure(delta=0.5)", "length": 5}
     assert policy(one, tmp_path / "a", **settings) == policy(other, tmp_path / "b", **settings)
 

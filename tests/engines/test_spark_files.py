@@ -12,18 +12,18 @@ import pytest
 from pyspark.sql import SparkSession
 
 import prudent
-from prudent.counts import QUERY
-from prudent.engines import Tally, hadoop
-from prudent.errors import LogError, UsageError, WriteError
-from prudent.log import ODD, REASONS, Layout
-
-from .. import test_bad_inputs as bad
-from ..readers.test_yandex import CONTENT
-from ..reference import Shown
-from ..strategies import table
-from ..test_bad_inputs import GOOD, GOOD_ROWS, LISTS, Row
-from ..test_counts import AWKWARD, DELIMITED, IN_FILES, NUMBERED, SMALL
-from .test_spark import assert_same, pytestmark  # noqa: F401 (the marks are for all tests here)
+from prudent.base.errors import LogError, UsageError, WriteError
+from prudent.counts.counts import QUERY
+from prudent.engines.base import Tally
+from prudent.engines.spark import hadoop
+from prudent.logs.log import ODD, REASONS, Layout
+from tests.cli import test_bad_inputs as bad
+from tests.cli.test_bad_inputs import GOOD, GOOD_ROWS, LISTS, Row
+from tests.counts.test_counts import AWKWARD, DELIMITED, IN_FILES, NUMBERED, SMALL
+from tests.engines.test_spark import assert_same, pytestmark  # noqa: F401 (the marks are for all tests here)
+from tests.logs.readers.test_yandex import CONTENT
+from tests.reference import Shown
+from tests.strategies import table
 
 folder = bad.folder  # a fixture: a folder to work in, with a good log of each kind
 
@@ -374,7 +374,7 @@ def test_faults_elsewhere(elsewhere: Path, spark: prudent.Spark, what: str) -> N
 
 def test_log_made_by_a_reader(tmp_path: Path, spark: prudent.Spark) -> None:
     (tmp_path / "train.txt").write_bytes(CONTENT)
-    log = prudent.readers.read_yandex(tmp_path / "train.txt")
+    log = prudent.logs.readers.read_yandex(tmp_path / "train.txt")
     assert_same(log, log, spark)
 
 

@@ -12,14 +12,14 @@ import pytest
 from pyspark.sql import Observation, SparkSession
 
 import prudent
-from prudent.counts import QUERY
-from prudent.engines import Tally, hadoop
-from prudent.errors import LogError, UsageError
-
-from ..command import run_apart
-from ..strategies import table
-from ..test_counts import SMALL
-from .test_spark import assert_same, pytestmark  # noqa: F401 (the marks are for all tests here)
+from prudent.base.errors import LogError, UsageError, WriteError
+from prudent.counts.counts import QUERY
+from prudent.engines.base import Tally
+from prudent.engines.spark import hadoop
+from tests.command import run_apart
+from tests.counts.test_counts import SMALL
+from tests.engines.test_spark import assert_same, pytestmark  # noqa: F401 (the marks are for all tests here)
+from tests.strategies import table
 
 
 def run(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -195,7 +195,7 @@ def test_full_disk_is_not_the_fault_of_the_log(quick: SparkSession, monkeypatch:
     broken = quick.createDataFrame(table(SMALL)).selectExpr(
         "cast(raise_error('x') as string) as context", "items", "clicks"
     )
-    with pytest.raises(prudent.errors.WriteError, match="Spark cannot write: No space left on device"):
+    with pytest.raises(WriteError, match="Spark cannot write: No space left on device"):
         prudent.count(prudent.Log(broken), engine=prudent.Spark(quick))
 
 
@@ -212,7 +212,7 @@ assert prudent.count(prudent.Log({str(tmp_path / "log.parquet")!r})).tally.lists
 for make in (prudent.Spark, prudent.Spark.start):
     try:
         make()
-    except prudent.errors.UsageError as error:
+    except prudent.base.errors.UsageError as error:
         print(error)
 """
     assert run(code).stdout == "Spark needs pyspark: pip install 'prudent[spark]'\n" * 2
@@ -227,7 +227,7 @@ START = """
 import prudent
 try:
     prudent.Spark.start("local[1]")
-except prudent.errors.UsageError as error:
+except prudent.base.errors.UsageError as error:
     print(error)
 """
 

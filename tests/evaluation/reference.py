@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..reference import Name
+from tests.reference import Name
 
 Items = tuple[Name, ...]
 

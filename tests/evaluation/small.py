@@ -7,10 +7,9 @@ import numpy as np
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 
-from prudent.evaluation.held_out import HeldOut, hold_out
-
-from .. import strategies
-from .reference import Logged, Policy
+from prudent.evaluation.holdout import HeldOut, hold_out
+from tests import strategies
+from tests.evaluation.reference import Logged, Policy
 
 
 @st.composite

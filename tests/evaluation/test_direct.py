@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from prudent.click_models import click_models
 from prudent.click_models.position_based import LINK
+from prudent.counts.lists import Shown
 from prudent.evaluation.direct import (
     Trials,
     believe,
@@ -20,14 +21,12 @@ from prudent.evaluation.direct import (
     slopes,
     try_items,
 )
+from prudent.evaluation.estimate import Asked, judge
 from prudent.evaluation.estimators import parse
-from prudent.evaluation.held_out import REWARDS, CannotTellError, Reward, hold_out
-from prudent.evaluation.judgement import Asked, judge
-from prudent.shown import Shown
-
-from . import reference
-from .reference import Logged
-from .small import arrays, cases
+from prudent.evaluation.holdout import REWARDS, CannotTellError, Reward, hold_out
+from tests.evaluation import reference
+from tests.evaluation.reference import Logged
+from tests.evaluation.small import arrays, cases
 
 chance = st.floats(0.01, 0.95)
 MODELS = ("cm", "dcm", "pbm")

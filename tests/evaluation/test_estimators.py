@@ -9,15 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from prudent.errors import UsageError
-from prudent.evaluation import estimators, parse
+from prudent.base.errors import UsageError
 from prudent.evaluation.direct import direct
-from prudent.evaluation.held_out import REWARDS, CannotTellError, HeldOut, Reward
-from prudent.evaluation.judgement import Asked, judge
-
-from . import reference
-from .reference import Logged, Said
-from .small import arrays, cases
+from prudent.evaluation.estimate import Asked, judge
+from prudent.evaluation.estimators import estimators, parse
+from prudent.evaluation.holdout import REWARDS, CannotTellError, HeldOut, Reward
+from tests.evaluation import reference
+from tests.evaluation.reference import Logged, Said
+from tests.evaluation.small import arrays, cases
 
 NEAR = 1e-9
 Case = tuple[list[Logged], dict[Any, tuple[Any, ...]]]

@@ -15,15 +15,14 @@ import pytest
 from scipy.stats import beta
 
 import prudent
-from prudent.errors import LogError, PrudentWarning, UsageError
-from prudent.evaluation import Evaluation, gate_contexts
+from prudent.base.errors import LogError, PrudentWarning, UsageError
+from prudent.evaluation.estimate import Estimate
 from prudent.evaluation.estimators import estimators
-from prudent.evaluation.judgement import Estimate
-from prudent.evaluation.offline import in_words
-
-from ..command import run
-from . import reference
-from .reference import Logged
+from prudent.evaluation.evaluate import Evaluation, in_words
+from prudent.evaluation.rollout import gate_contexts
+from tests.command import run
+from tests.evaluation import reference
+from tests.evaluation.reference import Logged
 
 POLICY = {"q": ("a", "b"), "r": ("c",), "elsewhere": ("a",)}
 

@@ -7,13 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from prudent.evaluation import parse
 from prudent.evaluation.bernstein import bernstein, bernstein_lift
 from prudent.evaluation.bootstrap import interval, replicate
-from prudent.evaluation.judgement import Asked, judge
-
-from .reference import Logged
-from .small import arrays
+from prudent.evaluation.estimate import Asked, judge
+from prudent.evaluation.estimators import parse
+from tests.evaluation.reference import Logged
+from tests.evaluation.small import arrays
 
 STUDY = runpy.run_path(str(Path(__file__).parents[2] / "docs" / "coverage.py"))
 

@@ -8,17 +8,16 @@ import pyarrow.parquet as pq
 import pytest
 
 import prudent
-from prudent.errors import LogError, PolicyError, PrudentWarning, UsageError
+from prudent.base.errors import LogError, PolicyError, PrudentWarning, UsageError
+from prudent.click_models.simulate import draw, make_world
+from prudent.counts.lists import Shown
 from prudent.evaluation.direct import direct
 from prudent.evaluation.estimators import parse
-from prudent.evaluation.gating import ask_gate, decide
-from prudent.evaluation.held_out import hold_out
-from prudent.shown import Shown
-from prudent.simulate import draw, make_world
-
-from ..command import run
-from .reference import Logged
-from .small import arrays
+from prudent.evaluation.gate import ask_gate, decide
+from prudent.evaluation.holdout import hold_out
+from tests.command import run
+from tests.evaluation.reference import Logged
+from tests.evaluation.small import arrays
 
 ESTIMATORS = ["ips", "snips", "prefix-ips", "ip-ips", "pi", "dm(model=cm)", "dr(model=cm)", "dr(model=cm, clip=10)"]
 
@@ -75,7 +74,7 @@ def test_click_models_learn_from_whole_lists() -> None:
     held = arrays(lists, {"q": ("c",)})
     assert held.upto.tolist() == [1]
     assert held.target[0].tolist() == [2, -1, -1]
-    assert prudent.evaluation.parse("dm(model=cm)").columns(held, "clicks").value > 0.2
+    assert parse("dm(model=cm)").columns(held, "clicks").value > 0.2
 
 
 def test_what_was_never_weighed_is_not_logged_either(tmp_path: Path) -> None:
@@ -98,7 +97,7 @@ def test_where_the_logged_list_stays_it_stays_whole(tmp_path: Path) -> None:
     lists = [("a", ["x", "y", "z"], [1, 0, 0])] * 30 + [("a", ["y", "x", "z"], [0, 1, 0])] * 20
     lists += [("b", ["p", "q", "r"], [0, 1, 0])] * 30
     policy = policy_of({"a": ["z", "y"], "b": ["p", "q"]}, tmp_path / "policy.parquet")
-    mixture = prudent.evaluation.gate_contexts(policy, prudent.Log(table(lists)), model="cm")
+    mixture = prudent.gate_contexts(policy, prudent.Log(table(lists)), model="cm")
     assert (mixture.better, mixture.same, mixture.unsure) == (0, 1, 1)
     assert mixture.policy["a"] == ["x", "y", "z"]
     assert mixture.policy["b"] == ["p", "q", "r"], "as far down as the policy goes, the two are the same"

@@ -164,7 +164,7 @@ def found(logs: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Re
         made = json.loads(json.dumps(make(logs, tmp_path_factory.mktemp("made"))))
     if os.environ.get("GOLDEN") == "write":
         EXPECTED.write_text(json.dumps(made, indent=None, separators=(",", ":")).replace('],"', '],\n"') + "\n")
-    return made
+    return dict(made)
 
 
 @pytest.mark.parametrize("name", sorted(json.loads(EXPECTED.read_text())) if EXPECTED.exists() else [])

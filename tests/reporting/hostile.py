@@ -7,9 +7,8 @@ import numpy as np
 
 import prudent
 from prudent.reporting import report
-
-from ..reference import Shown
-from ..strategies import table
+from tests.reference import Shown
+from tests.strategies import table
 
 RUN = "window.hacked=1"
 PAYLOADS = (

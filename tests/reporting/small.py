@@ -3,14 +3,15 @@
 from typing import Any
 
 import prudent
-from prudent.comparison import Comparison
-from prudent.comparison.results import Score
-from prudent.evaluation import Estimate, Evaluation, Verdict
-from prudent.health import check
+from prudent.click_models.check import check
+from prudent.click_models.compare import Comparison
+from prudent.click_models.compare.results import Score
+from prudent.evaluation.estimate import Estimate
+from prudent.evaluation.evaluate import Evaluation
+from prudent.evaluation.gate import Verdict
 from prudent.reporting.summarize import summarize
-
-from ..reference import Shown
-from ..strategies import count
+from tests.reference import Shown
+from tests.strategies import count
 
 GOOD = Estimate(
     "dr", "clicks", 900, 0.8, 0.7, 0.9, 0.84, 0.8, 0.9, 0.05, 0.01, 0.09, 400.0, 0.9, 12.0, "The click model is pbm."

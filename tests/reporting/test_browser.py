@@ -14,14 +14,13 @@ import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
 import prudent
-from prudent.demo import shop
+from prudent.click_models.simulate import write_log
 from prudent.reporting import report
 from prudent.reporting.summarize import visible
-from prudent.simulate import write_log
-
-from ..reference import Shown
-from ..strategies import table
-from .hostile import PAYLOADS, write_hostile_report
+from prudent.research.demo import shop
+from tests.reference import Shown
+from tests.reporting.hostile import PAYLOADS, write_hostile_report
+from tests.strategies import table
 
 AXE = Path(sys.prefix, "axe", "node_modules", "axe-core", "axe.min.js")
 PHONE = {"width": 390, "height": 844}

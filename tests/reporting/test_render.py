@@ -14,16 +14,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import prudent
-from prudent.evaluation import Evaluation
+from prudent.evaluation.evaluate import Evaluation
 from prudent.reporting import render
 from prudent.reporting.drawing import by_position, forest, nice
 from prudent.reporting.render import embedded
 from prudent.reporting.summarize import visible
-
-from ..reference import Shown
-from ..strategies import count
-from .hostile import PAYLOADS
-from .small import GOOD, NO, PROVENANCE, summary
+from tests.reference import Shown
+from tests.reporting.hostile import PAYLOADS
+from tests.reporting.small import GOOD, NO, PROVENANCE, summary
+from tests.strategies import count
 
 DATA = summary()
 

@@ -9,13 +9,13 @@ import duckdb
 import pytest
 
 import prudent
-from prudent.demo import shop
-from prudent.errors import UsageError, WriteError
-from prudent.evaluation import evaluate, gate
+from prudent.base.errors import UsageError, WriteError
+from prudent.click_models.simulate import write_log
+from prudent.evaluation.evaluate import evaluate
+from prudent.evaluation.gate import gate
 from prudent.reporting import report
-from prudent.simulate import write_log
-
-from ..command import run
+from prudent.research.demo import shop
+from tests.command import run
 
 
 @pytest.fixture(scope="module")

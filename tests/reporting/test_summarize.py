@@ -11,12 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import prudent
-from prudent.evaluation import Evaluation
+from prudent.evaluation.estimate import Estimate
+from prudent.evaluation.evaluate import Evaluation
+from prudent.evaluation.gate import Verdict
 from prudent.reporting import render
 from prudent.reporting.summarize import BUDGET, LONGEST, MOST_CONTEXTS, MOST_PLACES, visible
-
-from ..strategies import count, table
-from .small import LISTS, NO, PROVENANCE, UNKNOWN, ranked, summary
+from tests.reporting.small import LISTS, NO, PROVENANCE, UNKNOWN, ranked, summary
+from tests.strategies import count, table
 
 
 def test_it_fits_json() -> None:
@@ -26,7 +27,7 @@ def test_it_fits_json() -> None:
 
 
 def test_the_headline_is_the_estimate_of_the_gate_with_both_its_limits() -> None:
-    one_sided = prudent.evaluation.Verdict(True, "", prudent.evaluation.Estimate("dr", "clicks", 900), 0.0, 0.95)
+    one_sided = Verdict(True, "", Estimate("dr", "clicks", 900), 0.0, 0.95)
     assert summary(verdict=one_sided)["headline"]["lift_low"] == 0.01
     assert summary(verdict=NO, evaluation=Evaluation((), PROVENANCE))["headline"]["why"] == UNKNOWN.why
 

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from prudent.arrays import FloatArray
-from prudent.click_models.base import Evidence, as_number
-from prudent.errors import UsageError
-from prudent.registry import Registry
+from prudent.base.arrays import FloatArray
+from prudent.base.errors import UsageError
+from prudent.base.spec import Registry, as_number
+from prudent.click_models.base import Evidence
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from scipy.special import betainccinv, betaincinv, expit
 
-from prudent.arrays import FloatArray
+from prudent.base.arrays import FloatArray
 from prudent.bounds.base import Bound, Scores, bounds, check_delta, check_positive
 from prudent.click_models.base import Evidence
 

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import betaincinv, gammaln
 
-from prudent.arrays import FloatArray, IntArray
+from prudent.base.arrays import FloatArray, IntArray
+from prudent.base.errors import UsageError, did_you_mean
 from prudent.bounds.base import Scores, bounds, check_delta, check_positive
 from prudent.bounds.bayes import GivenPrior, PosteriorBound, Prior, PriorRule
 from prudent.click_models.base import Evidence
-from prudent.errors import UsageError, did_you_mean
 
 _POOLS = ("all", "context")
 _EQUAL = 1e-9  # relative; nearer likelihoods differ by rounding only, as where every item was examined once

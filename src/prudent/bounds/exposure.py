@@ -8,11 +8,11 @@ from typing import NamedTuple, Self
 import numpy as np
 from scipy.special import expit, gammaln, logit, psi
 
-from prudent.arrays import FloatArray, IntArray
+from prudent.base.arrays import FloatArray, IntArray
 from prudent.bounds.base import Scores, bounds, check_delta
 from prudent.bounds.bayes import PosteriorBound, Prior, PriorRule
-from prudent.cells import FEWEST, MOST
 from prudent.click_models.base import Evidence
+from prudent.counts.cells import FEWEST, MOST
 
 
 @bounds.register("exposure")

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 import numpy as np
 from scipy.special import expit, logit
 
-from prudent.arrays import FloatArray, IntArray
+from prudent.base.arrays import FloatArray, IntArray
 from prudent.bounds.base import Scores, bounds, check_delta
 from prudent.bounds.bayes import PosteriorBound, Prior, PriorRule
 from prudent.bounds.exposure import (

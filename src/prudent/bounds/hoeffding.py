@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from prudent.arrays import FloatArray
+from prudent.base.arrays import FloatArray
 from prudent.bounds.base import Bound, Scores, bounds, check_delta
 from prudent.bounds.mle import click_rate
 from prudent.click_models.base import Evidence
@@ -16,7 +16,7 @@ class Hoeffding(Bound):
     """Hoeffding's inequality, Eq. (7): ``L(a) = n₊/n − √(log(1/δ) / 2n)``.
 
     For one item given in advance and n examinations fixed in advance, ``P(θ < L(a)) ≤ δ`` at *every* θ. It does
-    not hold for all items at once (`prudent.theory` has the widths that do), and n of a click model that only
+    not hold for all items at once (`prudent.policies.theory` has the widths that do), and n of a click model that only
     estimates examinations is not a number of independent trials.
     At ``delta=1`` the width is 0 and this is ``mle``.
     """

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from prudent.arrays import FloatArray
+from prudent.base.arrays import FloatArray
 from prudent.bounds.base import Bound, Scores, bounds
 from prudent.click_models.base import Evidence
 

@@ -12,9 +12,9 @@ from typing import Annotated
 import typer
 
 from prudent import __version__
+from prudent.base.errors import PrudentError, WriteError
 from prudent.cli.shared import app
-from prudent.errors import PrudentError, WriteError
-from prudent.terminal import close_stdout, fail, out, show_warning
+from prudent.cli.terminal import close_stdout, fail, out, show_warning
 
 # Each adds its commands to the application: the order is that of the help.
 for room in ("ranking", "days", "judging", "comparing", "reporting", "exporting", "trying"):

@@ -23,8 +23,8 @@ from prudent.cli.shared import (
     option,
     reads_logs,
 )
-from prudent.terminal import busy, counting_down, plain, print_json, say, say_next
-from prudent.terminal.comparing import show_comparison, show_tuning
+from prudent.cli.show_comparing import show_comparison, show_tuning
+from prudent.cli.terminal import busy, counting_down, plain, print_json, say, say_next
 
 Logs = Annotated[list[str], typer.Argument(metavar="LOG", help="Click logs (Parquet, JSON Lines, CSV; globs).")]
 Chart = Annotated[
@@ -59,7 +59,7 @@ def compare_command(
 
     Each is fitted to one part of the log and scored on the other: log-likelihood per list, perplexity, and click rates by position, foreseen and observed.
     """  # noqa: E501 (a line break here would be one in a terminal)
-    from prudent.comparison import MODELS, compare, read_models
+    from prudent.click_models.compare import MODELS, compare, read_models
 
     models = read_models(model or MODELS)  # a typo should not wait
     if output is not None:
@@ -70,7 +70,7 @@ def compare_command(
     with busy("Comparing"):
         found = compare(log, later, models, holdout, by.value, time, seed, length, engine, max_bad)
     if output is not None:
-        from prudent.display import write_chart
+        from prudent.reporting.charts import write_chart
 
         write_chart(found.chart(), output)
     if as_json:
@@ -118,8 +118,8 @@ def tune_command(
     Clicks are drawn from a model fitted to the past, on the lists that were logged; each setting ranks what was clicked, and its lists are compared with the best ones. Later lists confirm the choice.
     """  # noqa: E501 (a line break here would be one in a terminal)
     from prudent.click_models import parse
-    from prudent.tuning import BOUNDS, DEFAULT, DELTAS, tune
-    from prudent.tuning.logs import read_arms
+    from prudent.evaluation.tune import BOUNDS, DEFAULT, DELTAS, tune
+    from prudent.evaluation.tune.logs import read_arms
 
     bounds, deltas = bound or BOUNDS, delta or DELTAS
     read_arms(bounds, deltas)  # a typo should not wait
@@ -147,7 +147,7 @@ def tune_command(
             progress=lambda done, total: watch("Trying", done, total),
         )
     if output is not None:
-        from prudent.display import write_chart
+        from prudent.reporting.charts import write_chart
 
         write_chart(found.chart(), output)
     if as_json:
@@ -161,7 +161,7 @@ def tune_command(
 
 
 def _check_chart(output: Path, others: list[Path]) -> None:
-    from prudent.display import check_chart
+    from prudent.reporting.charts import check_chart
 
     check_chart(output)
     check_output(output, others)

@@ -15,8 +15,8 @@ from prudent.cli.shared import (
     check_parquet,
     option,
 )
-from prudent.terminal import busy, plain, print_json, say
-from prudent.terminal.days import show_compacted, show_difference
+from prudent.cli.show_days import show_compacted, show_difference
+from prudent.cli.terminal import busy, plain, print_json, say
 
 
 @app.command("compact", rich_help_panel="Every day")
@@ -34,8 +34,8 @@ def compact_command(
     Their sum stays what it was. But merged days cannot be counted anew, --since and --until take all of them or none,
     and to a --half-life all have the age of the middle one.
     """
-    from prudent.compaction import compact
-    from prudent.engines.duckdb import DuckDB
+    from prudent.counts.compact import compact
+    from prudent.engines.duckdb.engine import DuckDB
 
     with busy("Merging"):
         done = compact(folder, before, DuckDB(memory, threads))
@@ -63,7 +63,7 @@ def diff_command(
 
     In [bold]--json[/bold] the numbers are complete; changes are of as many contexts as [bold]--limit[/bold] says.
     """
-    from prudent.difference import diff
+    from prudent.policies.diff import diff
 
     if output is not None:
         check_parquet(output, [old, new, *(scores or ())])

@@ -6,8 +6,8 @@ from typing import Annotated
 import typer
 
 from prudent.cli.shared import Json, Memory, Output, Threads, app, check_output
-from prudent.terminal import busy, print_json
-from prudent.terminal.exporting import show_exported
+from prudent.cli.show_exporting import show_exported
+from prudent.cli.terminal import busy, print_json
 
 
 @app.command("export", rich_help_panel="Serving")
@@ -25,8 +25,8 @@ def export_command(
     as_json: Json = False,
 ) -> None:
     """Write the lists of a policy for the program that shows them."""
-    from prudent.engines.duckdb import DuckDB
-    from prudent.exports import export, parse
+    from prudent.engines.duckdb.engine import DuckDB
+    from prudent.policies.export import export, parse
 
     target = parse(to)  # a typo should not wait for the reading
     check_output(output, [policy])

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from prudent.base.errors import UsageError
 from prudent.cli.shared import (
     By,
     ByOption,
@@ -25,13 +26,12 @@ from prudent.cli.shared import (
     option,
     reads_logs,
 )
-from prudent.errors import UsageError
-from prudent.terminal import busy, plain, print_json, say, say_next, several
-from prudent.terminal.judging import show_evaluation, show_mixture, show_verdict
+from prudent.cli.show_judging import show_evaluation, show_mixture, show_verdict
+from prudent.cli.terminal import busy, plain, print_json, say, say_next, several
 
 if TYPE_CHECKING:
-    from prudent.engines.duckdb import DuckDB
-    from prudent.log import Log
+    from prudent.engines.duckdb.engine import DuckDB
+    from prudent.logs.log import Log
 
 
 class RewardName(StrEnum):
@@ -101,8 +101,8 @@ def evaluate_command(
 
     Each estimator gives a value and a lift over what was logged, with intervals, or says that it cannot tell.
     """
-    from prudent.evaluation import DEFAULTS, evaluate
-    from prudent.policy import Policy
+    from prudent.evaluation.evaluate import DEFAULTS, evaluate
+    from prudent.policies.policy import Policy
 
     held_out, engine = _held_out(log, reading, propensity, "evaluating")
     with busy("Evaluating"):
@@ -162,8 +162,9 @@ def gate_command(
     as_json: Json = False,
 ) -> None:
     """Say whether a policy may go out: exit code 0 if its lift is above the least with this confidence, 1 if not."""
-    from prudent.evaluation import gate, gate_contexts
-    from prudent.policy import Policy
+    from prudent.evaluation.gate import gate
+    from prudent.evaluation.rollout import gate_contexts
+    from prudent.policies.policy import Policy
 
     if per_context != (output is not None):
         raise UsageError("--per-context writes a mixed policy: give both, --per-context and -o FILE, or neither.")
@@ -211,7 +212,7 @@ def gate_command(
 
 def _model_of(estimator: str) -> str:
     """The click model of an estimator that has one."""
-    from prudent.evaluation import parse
+    from prudent.evaluation.estimators import parse
 
     model = getattr(parse(estimator), "model", None)
     if model is None:
@@ -238,8 +239,8 @@ def split_command(
     as_json: Json = False,
 ) -> None:
     """Split a log into lists to learn from and lists to judge by."""
-    from prudent.files import make_folder
-    from prudent.splitting import split
+    from prudent.counts.split import split
+    from prudent.storage.files import make_folder
 
     engine = engine_of(reading)
     log = open_log_alone(inputs, reading, engine, "splitting")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from prudent.base.errors import UsageError
 from prudent.cli.shared import (
     BOUND,
     MODEL,
@@ -34,12 +35,11 @@ from prudent.cli.shared import (
     option,
     reads_logs,
 )
-from prudent.errors import UsageError
-from prudent.terminal import busy, print_json, say_next, tell
-from prudent.terminal.ranking import show_changes, show_counted, show_health, show_outputs, show_provenance
+from prudent.cli.show_ranking import show_changes, show_counted, show_health, show_outputs, show_provenance
+from prudent.cli.terminal import busy, print_json, say_next, tell
 
 if TYPE_CHECKING:
-    from prudent.engines.spark import Spark
+    from prudent.engines.spark.engine import Spark
 
 
 @app.command("rank", rich_help_panel="Rank")
@@ -77,11 +77,12 @@ def rank_command(
     as_json: Json = False,
 ) -> None:
     """Find the best list of every context, from logs or from counts."""
-    from prudent import baselines, bounds, click_models
-    from prudent.algorithm import rank
-    from prudent.comparison import choose
-    from prudent.log import find_files
-    from prudent.whole_lists import rank_by
+    from prudent import bounds, click_models
+    from prudent.click_models.compare import choose
+    from prudent.logs.log import find_files
+    from prudent.policies import baselines
+    from prudent.policies.baselines.rank_by import rank_by
+    from prudent.policies.rank import rank
 
     # A typo should not wait for the counting.
     model_, bound_ = click_models.parse(model or MODEL), bounds.parse(bound or BOUND)
@@ -154,7 +155,7 @@ def _next_after_rank(policy: str, learned_from: Sequence[Path], reading: Reading
 
 
 def _rank_on_spark(inputs: Sequence[str], output: str, spark: "Spark", as_json: bool, **settings: Any) -> None:
-    from prudent.on_spark import rank_on_spark
+    from prudent.policies.on_spark import rank_on_spark
 
     with busy("Ranking on Spark"):
         provenance = rank_on_spark(inputs, output, spark, **settings)
@@ -185,7 +186,7 @@ def count_command(
 
     With --engine spark, an output with a scheme (hdfs://, s3a://, file:) becomes a folder of Parquet files; a plain path becomes one file on this machine.
     """  # noqa: E501 (a line break here would be one in a terminal)
-    from prudent.log import find_files, has_scheme
+    from prudent.logs.log import find_files, has_scheme
 
     place = output if has_scheme(output) else str(_target(output, day))
     _check_outside(place, inputs)
@@ -216,9 +217,9 @@ def _check_outside(output: str, inputs: Sequence[str]) -> None:
 def _count_on_spark(
     inputs: Sequence[str], output: str, reading: Reading, spark: "Spark", max_bad: float, day: str | None
 ) -> Mapping[str, Any]:
-    from prudent.counts import count
-    from prudent.log import has_scheme
-    from prudent.on_spark import count_on_spark
+    from prudent.counts.counts import count
+    from prudent.logs.log import has_scheme
+    from prudent.policies.on_spark import count_on_spark
 
     log = open_log(inputs, reading, engine_of(reading))
     with busy("Counting on Spark"):
@@ -239,7 +240,7 @@ def check_command(
     as_json: Json = False,
 ) -> None:
     """Say what is in a log, what is wrong with it, and what it can support."""
-    from prudent.health import check
+    from prudent.click_models.check import check
 
     counts = counts_of(inputs, reading, max_bad=1.0, days=days_of(since, until, half_life))
     with busy("Looking"):
@@ -252,7 +253,7 @@ def check_command(
 
 def _target(output: str, day: str | None) -> Path:
     """The file for counts: the output, or that of a day in it."""
-    from prudent.days import place
+    from prudent.counts.days import place
 
     if day is None:
         if output.endswith("/") or Path(output).is_dir():
@@ -267,7 +268,7 @@ def _target(output: str, day: str | None) -> Path:
 
 def _spark(master: str, conf: Sequence[str] | None) -> "Spark":
     """Spark as the options say."""
-    from prudent.engines.spark import Spark
+    from prudent.engines.spark.engine import Spark
 
     settings = {}
     for setting in conf or []:
@@ -281,7 +282,7 @@ def _spark(master: str, conf: Sequence[str] | None) -> "Spark":
 
 def _check_here(output: str, master: str, conf: Sequence[str] | None) -> None:
     """Without Spark, outputs are on this machine and nothing is said of Spark."""
-    from prudent.log import has_scheme
+    from prudent.logs.log import has_scheme
 
     if has_scheme(output):
         raise UsageError(f"{output} is not a path on this machine. Spark writes there: --engine spark.")

@@ -27,12 +27,12 @@ from prudent.cli.shared import (
     option,
     reads_logs,
 )
-from prudent.terminal import busy, print_json
-from prudent.terminal.reporting import show_report
+from prudent.cli.show_reporting import show_report
+from prudent.cli.terminal import busy, print_json
 
 if TYPE_CHECKING:
-    from prudent.counts import Counts
-    from prudent.log import Log
+    from prudent.counts.counts import Counts
+    from prudent.logs.log import Log
 
 
 @app.command("report", rich_help_panel="Judge")
@@ -69,8 +69,9 @@ def report_command(
 
     One HTML file that opens from disk, without a network.
     """
-    from prudent.evaluation import DECIDES, parse
-    from prudent.policy import Policy
+    from prudent.evaluation.estimators import parse
+    from prudent.evaluation.evaluate import DECIDES
+    from prudent.policies.policy import Policy
     from prudent.reporting import TITLE, report
 
     asked = parse(estimator or DECIDES)  # a typo should not wait for the reading
@@ -104,7 +105,7 @@ def report_command(
 
 def _train(inputs: list[str], reading: Reading, max_bad: float, days: dict[str, str]) -> "Log | Counts":
     """The log as it is, for click models are compared on it; counts where there is no log."""
-    from prudent.counts import which_are_counts
+    from prudent.counts.counts import which_are_counts
 
     if days or which_are_counts(files_of(inputs)):
         return counts_of(inputs, reading, max_bad, days=days)

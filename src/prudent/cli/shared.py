@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from prudent.errors import UsageError
-from prudent.terminal import busy
+from prudent.base.errors import UsageError
+from prudent.cli.terminal import busy
 
 if TYPE_CHECKING:
-    from prudent.counts import Counts
-    from prudent.engines.duckdb import DuckDB
-    from prudent.log import Log
+    from prudent.counts.counts import Counts
+    from prudent.engines.duckdb.engine import DuckDB
+    from prudent.logs.log import Log
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -49,7 +49,7 @@ class By(StrEnum):
 
 
 class Format(StrEnum):
-    """The formats of `prudent.readers`."""
+    """The formats of `prudent.logs.readers`."""
 
     ubi = "ubi"
     yandex = "yandex"
@@ -194,7 +194,7 @@ def log_and_counts(
     days: Mapping[str, str] | None = None,
 ) -> "tuple[Log | None, Counts]":
     """The same with the log that was counted; None where the inputs are counts."""
-    from prudent.counts import Counts, count, which_are_counts
+    from prudent.counts.counts import Counts, count, which_are_counts
 
     engine = engine_of(reading)
     files = files_of(inputs)
@@ -225,7 +225,7 @@ def days_of(since: str | None, until: str | None, half_life: str | None) -> dict
 
 def open_log_alone(inputs: Sequence[str], reading: Reading, engine: "DuckDB", who: str) -> "Log":
     """Logs, where counts would not do."""
-    from prudent.counts import which_are_counts
+    from prudent.counts.counts import which_are_counts
 
     for file in which_are_counts(files_of(inputs)):
         raise UsageError(f"{file} holds counts, which have forgotten whole lists: {who} needs the log itself.")
@@ -234,14 +234,14 @@ def open_log_alone(inputs: Sequence[str], reading: Reading, engine: "DuckDB", wh
 
 def engine_of(reading: Reading) -> "DuckDB":
     """DuckDB as the options say."""
-    from prudent.engines.duckdb import DuckDB
+    from prudent.engines.duckdb.engine import DuckDB
 
     return DuckDB(reading.memory, reading.threads)
 
 
 def files_of(inputs: Sequence[str]) -> list[Path]:
     """The files that are named, each of them once."""
-    from prudent.log import find_files
+    from prudent.logs.log import find_files
 
     files = find_files(inputs)
     real = [file.resolve() for file in files]  # the same file may go by several names
@@ -253,8 +253,8 @@ def files_of(inputs: Sequence[str]) -> list[Path]:
 
 def open_log(inputs: Sequence[str], reading: Reading, engine: "DuckDB") -> "Log":
     """The log as the options say; nothing is read yet."""
-    from prudent.log import Log
-    from prudent.readers import FORMATS
+    from prudent.logs.log import Log
+    from prudent.logs.readers import FORMATS
 
     asked = {f.name for f in fields(Reading) if getattr(reading, f.name) != f.default}
     columns = {f.name: getattr(reading, f.name) for f in fields(Reading) if f.name in Log.__dataclass_fields__}
@@ -276,7 +276,7 @@ _UBI = {"context": "context", "click_action": "clicks", "impression_action": "im
 
 def check_output(output: Path, others: Sequence[Path]) -> None:
     """Find out before the long work whether its result will have a place."""
-    from prudent.files import check_target, manifest_path
+    from prudent.storage.files import check_target, manifest_path
 
     check_target(output)
     taken = {other.resolve() for other in others}

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from prudent.base.errors import UsageError
 from prudent.cli.shared import (
     Layout,
     LayoutOption,
@@ -14,9 +15,8 @@ from prudent.cli.shared import (
     check_parquet,
     option,
 )
-from prudent.errors import UsageError
-from prudent.terminal import busy, counting_down, out, plain, say, several
-from prudent.terminal.trying import show_catalogue, show_claims, show_page, show_rows
+from prudent.cli.show_trying import show_catalogue, show_claims, show_page, show_rows
+from prudent.cli.terminal import busy, counting_down, out, plain, say, several
 
 
 @app.command("simulate", rich_help_panel="Try")
@@ -39,7 +39,7 @@ def simulate_command(
     seed: Annotated[int, typer.Option(min=0, help="Same seed, same bytes.")] = 0,
 ) -> None:
     """Make a click log whose answers are known."""
-    from prudent.simulate import make_world, write_log, write_truth
+    from prudent.click_models.simulate import make_world, write_log, write_truth
 
     check_output(output, [])
     if truth is not None:
@@ -72,7 +72,7 @@ def demo_command(
     seed: Annotated[int, typer.Option(min=0, help="Of the simulated shop.")] = 0,
 ) -> None:
     """Try everything on a simulated shop whose best lists are known."""
-    from prudent.demo import demo
+    from prudent.research.demo import demo
 
     demo(folder, out, seed)
 
@@ -115,7 +115,7 @@ def reproduce_command(
     """
     import os
 
-    from prudent.experiments.reproduce import CATALOGUE, make_request, reproduce
+    from prudent.research.reproduce import CATALOGUE, make_request, reproduce
 
     if name == "list":
         abouts = {name: experiment.about for name, experiment in CATALOGUE.items()}
@@ -142,7 +142,7 @@ def reproduce_command(
 
 def _claims(folder: Path) -> None:
     """Try the paper's claims on the tables in a folder."""
-    from prudent.experiments.claims import folders_in, try_claims, write_claims
+    from prudent.research.claims import folders_in, try_claims, write_claims
 
     if not folder.is_dir():
         raise UsageError(f"There is no folder {folder}. Claims are tried on the tables that an experiment left in one.")

@@ -4,11 +4,11 @@ import warnings
 from dataclasses import dataclass
 from typing import ClassVar
 
-from prudent.cells import Cells
+from prudent.base.errors import NotIdentifiedError, PrudentWarning
 from prudent.click_models.base import ClickModel, Fitted, any_success, click_models
 from prudent.click_models.dependent_click import DependentClick
 from prudent.click_models.position_based import PositionBased
-from prudent.errors import NotIdentifiedError, PrudentWarning
+from prudent.counts.cells import Cells
 
 
 @click_models.register("auto")

@@ -3,15 +3,14 @@
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import nan
 from typing import ClassVar, Protocol
 
 import numpy as np
 
-from prudent.arrays import BoolArray, FloatArray, IntArray
-from prudent.cells import Cells, Counted
-from prudent.errors import PrudentWarning, UsageError
-from prudent.registry import Registry
+from prudent.base.arrays import BoolArray, FloatArray, IntArray
+from prudent.base.errors import PrudentWarning, UsageError
+from prudent.base.spec import Registry
+from prudent.counts.cells import Cells, Counted
 
 
 @dataclass(frozen=True)
@@ -122,11 +121,6 @@ def read_probabilities(name: str, given: object) -> tuple[float, ...]:
     if not all(0 <= p <= 1 for p in numbers):
         raise UsageError(f"{name} must be probabilities between 0 and 1; it is {list(numbers)}.")
     return numbers
-
-
-def as_number(value: object) -> float:
-    """A setting as a number; NaN, which no comparison accepts, where it is a word or a list."""
-    return float(value) if isinstance(value, int | float | np.number) else nan
 
 
 def check_positions(name: str, given: tuple[float, ...], positions: int) -> None:

@@ -5,9 +5,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from prudent.arrays import FloatArray
-from prudent.cells import Cells
+from prudent.base.arrays import FloatArray
 from prudent.click_models.base import ClickModel, Fitted, any_success, click_models
+from prudent.counts.cells import Cells
 
 
 @click_models.register("cm")

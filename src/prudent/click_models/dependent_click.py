@@ -5,8 +5,8 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from prudent.arrays import FloatArray
-from prudent.cells import Cells
+from prudent.base.arrays import FloatArray
+from prudent.base.errors import UsageError, did_you_mean
 from prudent.click_models.base import (
     ClickModel,
     Fitted,
@@ -17,7 +17,7 @@ from prudent.click_models.base import (
     read_probabilities,
     warn_unsettled,
 )
-from prudent.errors import UsageError, did_you_mean
+from prudent.counts.cells import Cells
 
 _TINY = 1e-300
 

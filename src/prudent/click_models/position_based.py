@@ -6,12 +6,12 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from prudent.arrays import FloatArray, IntArray
-from prudent.cells import MOST, Cells
+from prudent.base.arrays import FloatArray, IntArray
+from prudent.base.errors import LogError, NotIdentifiedError, UsageError, did_you_mean
+from prudent.base.spec import as_number
 from prudent.click_models.base import (
     ClickModel,
     Fitted,
-    as_number,
     check_positions,
     click_models,
     expected_successes,
@@ -19,7 +19,7 @@ from prudent.click_models.base import (
     read_probabilities,
     warn_unsettled,
 )
-from prudent.errors import LogError, NotIdentifiedError, UsageError, did_you_mean
+from prudent.counts.cells import MOST, Cells
 
 LINK = 20
 """Impressions that an item needs at each of two positions before it links them.

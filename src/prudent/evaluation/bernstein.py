@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from prudent.arrays import FloatArray, IntArray
+from prudent.base.arrays import FloatArray, IntArray
 from prudent.evaluation.bootstrap import Interval
 
 

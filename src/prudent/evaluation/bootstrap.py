@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import pdtr, stdtrit
 
-from prudent.arrays import BoolArray, FloatArray, IntArray
+from prudent.base.arrays import BoolArray, FloatArray, IntArray
 
 _BLOCK = 8_192  # lists with random numbers of their own: another size makes other replicates
 

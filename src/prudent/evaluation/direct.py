@@ -24,15 +24,15 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import expit, logit
 
-from prudent.arrays import BoolArray, FloatArray, IntArray
-from prudent.cells import Cells
+from prudent.base.arrays import BoolArray, FloatArray, IntArray
+from prudent.base.errors import LogError, NotIdentifiedError, PrudentWarning
 from prudent.click_models import Auto, Cascade, ClickModel, DependentClick, PositionBased, click_models
 from prudent.click_models.base import Fitted
 from prudent.click_models.position_based import per_position, separate_positions
-from prudent.errors import LogError, NotIdentifiedError, PrudentWarning
-from prudent.evaluation.held_out import CannotTellError, HeldOut, Reward
-from prudent.foresight import behind, foresee, log_likelihood, split_lists, total
-from prudent.shown import Shown
+from prudent.click_models.predict import behind, foresee, log_likelihood, split_lists, total
+from prudent.counts.cells import Cells
+from prudent.counts.lists import Shown
+from prudent.evaluation.holdout import CannotTellError, HeldOut, Reward
 
 GROUPS = 20
 """Groups of the jackknife."""

@@ -6,17 +6,17 @@ from pathlib import Path
 import duckdb
 import numpy as np
 
-from prudent.arrays import BoolArray, FloatArray, IntArray
-from prudent.counts import check_tally, describe_rejected
-from prudent.engines import Tally
-from prudent.engines.duckdb import DuckDB
-from prudent.engines.quoting import file_text
-from prudent.errors import LogError, PolicyError
-from prudent.evaluation.held_out import NEVER, HeldOut, hold_out
-from prudent.files import TemporaryFolder
-from prudent.log import Log
-from prudent.policy import Policy, check_lists
-from prudent.shown import Shown
+from prudent.base.arrays import BoolArray, FloatArray, IntArray
+from prudent.base.errors import LogError, PolicyError
+from prudent.counts.counts import check_tally, describe_rejected
+from prudent.counts.lists import Shown
+from prudent.engines.base import Tally
+from prudent.engines.duckdb.engine import DuckDB
+from prudent.evaluation.holdout import NEVER, HeldOut, hold_out
+from prudent.logs.log import Log
+from prudent.policies.policy import Policy, check_lists
+from prudent.storage.files import TemporaryFolder
+from prudent.storage.quoting import file_text
 
 _CHUNK = 250_000  # lists that become arrays at a time
 

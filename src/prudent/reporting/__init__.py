@@ -4,22 +4,22 @@ from collections.abc import Mapping
 from os import PathLike
 from typing import Any
 
-from prudent.comparison import MODELS, Comparison, compare
-from prudent.counts import MAX_BAD, Counts, count
-from prudent.engines.duckdb import DuckDB
-from prudent.errors import LogError
-from prudent.evaluation import DEFAULTS, Estimator, Evaluation, parse
-from prudent.evaluation.gating import ask_gate, decide, refuse
-from prudent.evaluation.held_out import Reward
-from prudent.evaluation.judgement import judge
-from prudent.evaluation.lineage import not_held_out
-from prudent.evaluation.offline import DECIDES, ask, open_held_out, provenance, read_estimator
-from prudent.files import check_not_read, check_target, replacing
-from prudent.health import check
-from prudent.log import Log, find_files
-from prudent.policy import Policy
+from prudent.base.errors import LogError
+from prudent.click_models.check import check
+from prudent.click_models.compare import MODELS, Comparison, compare
+from prudent.counts.counts import MAX_BAD, Counts, count
+from prudent.engines.duckdb.engine import DuckDB
+from prudent.evaluation.estimate import judge
+from prudent.evaluation.estimators import Estimator, parse
+from prudent.evaluation.evaluate import DECIDES, DEFAULTS, Evaluation, ask, open_held_out, provenance, read_estimator
+from prudent.evaluation.gate import ask_gate, decide, refuse
+from prudent.evaluation.holdout import Reward
+from prudent.evaluation.leakage import not_held_out
+from prudent.logs.log import Log, find_files
+from prudent.policies.policy import Policy
 from prudent.reporting.render import render
 from prudent.reporting.summarize import summarize
+from prudent.storage.files import check_not_read, check_target, replacing
 
 __all__ = ["TITLE", "render", "report", "summarize"]
 

@@ -12,15 +12,15 @@ from typing import Any
 
 from prudent.bounds import Hoeffding, Mle, bounds
 from prudent.bounds.bayes import PosteriorBound
-from prudent.comparison import Comparison
-from prudent.counts import Counts
-from prudent.evaluation import Evaluation, Verdict
-from prudent.evaluation.offline import in_words
-from prudent.explanation import Candidate, Explanation, explain
-from prudent.explanation.base import Name
-from prudent.explanation.gathering import as_column
-from prudent.health import FEW, Health
-from prudent.policy import Policy
+from prudent.click_models.check import FEW, Health
+from prudent.click_models.compare import Comparison
+from prudent.counts.counts import Counts
+from prudent.evaluation.evaluate import Evaluation, in_words
+from prudent.evaluation.gate import Verdict
+from prudent.policies.explain import Candidate, Explanation, explain
+from prudent.policies.explain.base import Name
+from prudent.policies.explain.gathering import as_column
+from prudent.policies.policy import Policy
 from prudent.reporting.render import embedded
 
 MOST_CONTEXTS = 300

@@ -6,10 +6,10 @@ from typing import ClassVar, Protocol
 
 import numpy as np
 
-from prudent.arrays import BoolArray, FloatArray
-from prudent.evaluation.held_out import CannotTellError, HeldOut, Reward
-from prudent.evaluation.matching import Matched
-from prudent.registry import Registry
+from prudent.base.arrays import BoolArray, FloatArray
+from prudent.base.spec import Registry
+from prudent.evaluation.holdout import CannotTellError, HeldOut, Reward
+from prudent.evaluation.weighting import Matched
 
 FREQUENCIES = "Propensities are frequencies in the held-out lists."
 

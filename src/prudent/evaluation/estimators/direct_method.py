@@ -8,8 +8,8 @@ import numpy as np
 from prudent.click_models import click_models
 from prudent.evaluation.direct import direct
 from prudent.evaluation.estimators.base import Columns, Estimator, check_support, estimators, where_supported
-from prudent.evaluation.held_out import HeldOut, Reward
-from prudent.evaluation.matching import Matched
+from prudent.evaluation.holdout import HeldOut, Reward
+from prudent.evaluation.weighting import Matched
 
 
 @estimators.register("dm")

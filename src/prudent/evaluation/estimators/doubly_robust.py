@@ -6,8 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from prudent.arrays import FloatArray
-from prudent.baselines.base import check_clip
+from prudent.base.arrays import FloatArray
 from prudent.click_models import click_models
 from prudent.evaluation.direct import Direct, direct
 from prudent.evaluation.estimators.base import (
@@ -18,8 +17,9 @@ from prudent.evaluation.estimators.base import (
     where_supported,
 )
 from prudent.evaluation.estimators.prefix_ips import NO_STEPS
-from prudent.evaluation.held_out import HeldOut, Reward
-from prudent.evaluation.matching import Matched, by_frequency, prefix_propensities
+from prudent.evaluation.holdout import HeldOut, Reward
+from prudent.evaluation.weighting import Matched, by_frequency, prefix_propensities
+from prudent.policies.baselines.base import check_clip
 
 
 @estimators.register("dr")

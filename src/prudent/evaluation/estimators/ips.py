@@ -6,7 +6,6 @@ from typing import ClassVar
 
 import numpy as np
 
-from prudent.baselines.base import check_clip
 from prudent.evaluation.estimators.base import (
     FREQUENCIES,
     Columns,
@@ -17,8 +16,9 @@ from prudent.evaluation.estimators.base import (
     highest_reward,
     where_supported,
 )
-from prudent.evaluation.held_out import HeldOut, Reward
-from prudent.evaluation.matching import by_frequency, by_propensity, whole_propensity
+from prudent.evaluation.holdout import HeldOut, Reward
+from prudent.evaluation.weighting import by_frequency, by_propensity, whole_propensity
+from prudent.policies.baselines.base import check_clip
 
 _LONGER = f"The propensities are of longer lists than the policy's. {FREQUENCIES}"
 

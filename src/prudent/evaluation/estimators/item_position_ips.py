@@ -4,7 +4,6 @@ from dataclasses import dataclass, replace
 from math import inf
 from typing import ClassVar
 
-from prudent.baselines.base import check_clip
 from prudent.evaluation.estimators.base import (
     FREQUENCIES,
     Columns,
@@ -13,8 +12,9 @@ from prudent.evaluation.estimators.base import (
     estimators,
     where_supported,
 )
-from prudent.evaluation.held_out import CannotTellError, HeldOut, Reward
-from prudent.evaluation.matching import by_frequency, sum_positions
+from prudent.evaluation.holdout import CannotTellError, HeldOut, Reward
+from prudent.evaluation.weighting import by_frequency, sum_positions
+from prudent.policies.baselines.base import check_clip
 
 
 @estimators.register("ip-ips")

@@ -4,7 +4,6 @@ from dataclasses import dataclass, replace
 from math import inf
 from typing import ClassVar
 
-from prudent.baselines.base import check_clip
 from prudent.evaluation.estimators.base import (
     FREQUENCIES,
     Columns,
@@ -15,8 +14,9 @@ from prudent.evaluation.estimators.base import (
     highest_reward,
     where_supported,
 )
-from prudent.evaluation.held_out import HeldOut, Reward
-from prudent.evaluation.matching import Matched, by_frequency, by_propensity, prefix_propensities, sum_positions
+from prudent.evaluation.holdout import HeldOut, Reward
+from prudent.evaluation.weighting import Matched, by_frequency, by_propensity, prefix_propensities, sum_positions
+from prudent.policies.baselines.base import check_clip
 
 NO_STEPS = f"The propensities are of whole lists, and say nothing of their first items. {FREQUENCIES}"
 

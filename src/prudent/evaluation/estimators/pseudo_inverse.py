@@ -6,7 +6,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from prudent.arrays import FloatArray, IntArray
+from prudent.base.arrays import FloatArray, IntArray
 from prudent.evaluation.estimators.base import (
     FREQUENCIES,
     Columns,
@@ -15,8 +15,8 @@ from prudent.evaluation.estimators.base import (
     estimators,
     where_supported,
 )
-from prudent.evaluation.held_out import HeldOut, Reward
-from prudent.evaluation.matching import Matched, widen
+from prudent.evaluation.holdout import HeldOut, Reward
+from prudent.evaluation.weighting import Matched, widen
 
 LARGEST = 2_000
 """Items at positions beyond which the matrix of a context is too large, and the context has no support."""

@@ -1,0 +1,1 @@
+"""What everything stands on: errors, spellings, text, arrays and numerics."""

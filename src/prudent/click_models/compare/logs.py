@@ -1,0 +1,176 @@
+"""Comparing click models on logs, and what ``auto`` makes of it."""
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from prudent import __version__
+from prudent.base.errors import LogError, PrudentWarning, UsageError
+from prudent.base.spec import as_number, whole_number
+from prudent.click_models import Auto, ClickModel, click_models
+from prudent.click_models.compare.results import MODELS, Comparison
+from prudent.click_models.compare.scoring import compare_lists, read_models
+from prudent.click_models.predict import in_order, split_lists
+from prudent.counts.counts import MAX_BAD, Counts, check_max_bad
+from prudent.counts.lists import Shown, read_parts, sample_of
+from prudent.counts.split import By, files_behind, split
+from prudent.engines.duckdb.engine import DuckDB
+from prudent.logs.log import Log
+from prudent.storage.files import TemporaryFolder
+
+MOST = 2_000_000
+"""Lists to compare on; of a larger log, all lists of some contexts."""
+MOST_FOR_AUTO = 50_000
+"""The same for the choice that `prudent rank` makes by itself, which is not to take longer than counting."""
+FEWEST_FOR_AUTO = 1_000
+"""Lists that a log needs before that choice is made by their clicks."""
+HOLDOUT = 0.2
+
+
+def compare(
+    log: Log,
+    test: Log | None = None,
+    models: Sequence[str | ClickModel] = MODELS,
+    holdout: float = HOLDOUT,
+    by: By = "hash",
+    time: str | None = None,
+    seed: int = 0,
+    length: int | None = None,
+    engine: DuckDB | None = None,
+    max_bad: float = MAX_BAD,
+) -> Comparison:
+    """Fit click models to one part of a log and score them on the other.
+
+    Of a log with more than two million lists, only some contexts are looked at, with all of their lists.
+
+    test
+        The lists to score on, such as those of later days. Without it, a share of the log.
+    models
+        Spellings such as ``"dcm(tail=truncate)"``, or the objects that they stand for.
+    holdout, by, time, seed
+        How large that share is. By ``"hash"`` it is random, the same for every order of rows, another for another seed;
+        by ``"time"`` it is the latest lists, by the column `time`. With `test` they play no part.
+    length
+        Lists are cut after so many positions; without it, they are compared whole.
+    """
+    chosen = read_models(models)
+    how = TwoParts("compare", test, holdout, by, time, whole_number("seed", seed, 0))
+    train, held_out, about = how.read(log, length, engine or DuckDB(), max_bad, MOST)
+    return replace(compare_lists(train, held_out, chosen), provenance={"prudent": __version__, **about})
+
+
+@dataclass(frozen=True)
+class TwoParts:
+    """How a log becomes one part to learn from and another to judge by."""
+
+    what: str  # the function that asks
+    test: Log | None
+    holdout: float
+    by: By
+    time: str | None
+    seed: int
+
+    def read(
+        self, log: Log, length: int | None, engine: DuckDB, max_bad: float, most: int
+    ) -> tuple[Shown, Shown, dict[str, Any]]:
+        """Both parts, and what a result says of where they come from; fits JSON."""
+        for given in (log, log if self.test is None else self.test):
+            self._check(given)
+        if reason := self._not_apart(log):
+            warnings.warn(reason, PrudentWarning, stacklevel=3)
+        check_max_bad(max_bad)
+        length = None if length is None else whole_number("length", length, 1)
+        folder = TemporaryFolder()
+        logs = self._logs(log, folder, engine)
+        _, parts, tallies = read_parts(logs, engine, length, max_bad, most=most)
+        about = {
+            "length": length,
+            "split": self._rule(),
+            "inputs": [
+                {"names": list(of.names), "lists": tally.lists, "rejected": dict(tally.rejected)}
+                for of, tally in zip(logs, tallies, strict=True)
+            ],
+        }
+        one, other = split_lists(parts[0], self.holdout, self.seed) if len(parts) == 1 else map(in_order, parts)
+        return one, other, about
+
+    def _check(self, log: Log) -> None:
+        if isinstance(log, Counts):
+            raise UsageError(f"{self.what} needs the log itself: counts have forgotten whole lists.")
+        if not isinstance(log, Log):
+            raise UsageError(
+                f"{self.what} takes a Log, not a {type(log).__name__}: prudent.{self.what}(prudent.Log(...))."
+            )
+        if not 0 < as_number(self.holdout) < 1:
+            raise UsageError(f"holdout is {self.holdout!r}; it is a share, above 0 and below 1.")
+        if self.by not in ("hash", "time"):
+            raise UsageError(f"Cannot split by {self.by!r}. Known: hash, time.")
+        if self.test is not None and (self.holdout, self.by, self.time) != (HOLDOUT, "hash", None):
+            raise UsageError("With a log to test on, nothing is held out: leave out --holdout, --by and --time.")
+        if (self.by == "time") != (self.time is not None):
+            raise UsageError("Name the column of the time with by='time' (--by time --time COLUMN), and only then.")
+
+    def _not_apart(self, log: Log) -> str:
+        """Why the one part is no judge of what was learned from the other; nothing where there is no reason."""
+        if self.test is None:
+            return ""
+        mine, theirs = (files_behind(of.names) if of.in_files else set() for of in (log, self.test))
+        both = sorted(mine & theirs)
+        if not both and log.source is not self.test.source:
+            return ""
+        return (
+            f"{both[0].name if both else log.name} is both learned from and tested on, and what it says is too good. "
+            "Test on another log, or leave that out: then a part is held out."
+        )
+
+    def _logs(self, log: Log, folder: TemporaryFolder, engine: DuckDB) -> list[Log]:
+        """One that is yet to be split at random, or two."""
+        if self.test is not None:
+            return [log, self.test]
+        if self.by == "hash":
+            return [log]
+        earlier, later = (folder.path / f"{part}.parquet" for part in ("earlier", "later"))
+        split(log, earlier, later, self.holdout, "time", self.time, engine=engine)
+        return [replace(log, source=str(file), origin=tuple(log.names), left_out={}) for file in (earlier, later)]
+
+    def _rule(self) -> dict[str, Any]:
+        if self.test is not None:
+            return {"by": "log"}
+        return {
+            "by": self.by,
+            "holdout": self.holdout,
+            **({"seed": self.seed} if self.time is None else {"time": self.time}),
+        }
+
+
+def choose(log: Log, counts: Counts, engine: DuckDB | None = None) -> tuple[ClickModel, dict[str, Any] | None]:
+    """The model that ``auto`` takes where it sees the log itself, and what a manifest says of that choice.
+
+    See `Comparison.for_auto`. Where that knows none, or there are too few lists, the rule of ``auto`` decides alone;
+    then what comes back is ``auto`` and None.
+    """
+    rule = Auto()
+    if counts.tally.lists < FEWEST_FOR_AUTO:
+        return rule, None
+    engine = engine or DuckDB()
+    contexts = f"select context, sum(n) filter (position = 1) as lists from ({counts.sql}) group by context"
+    with engine.connect() as connection:
+        some = sample_of(connection, contexts, MOST_FOR_AUTO)
+    _, (shown,), _ = read_parts([log], engine, None, 1.0, where=some)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PrudentWarning)  # about models that may not be chosen
+        try:
+            found = compare_lists(*split_lists(shown, HOLDOUT, 0), read_models(MODELS))
+        except LogError:  # not a click among them: ranking will say so of the whole log, or find some
+            return rule, None
+    if found.for_auto is None:
+        return rule, None
+    told = ("model", "log_likelihood", "perplexity", "conditional_perplexity", "behind", "behind_se", "why")
+    block = {
+        "lists": found.train_lists + found.test_lists,
+        "test_lists": found.test_lists,
+        "winner": found.winner,
+        "scores": [{name: getattr(score, name) for name in told} for score in found.scores if not score.reference],
+    }
+    return click_models.parse(found.for_auto), {"asked_model": str(rule), "comparison": block}

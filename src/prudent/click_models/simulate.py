@@ -1,0 +1,365 @@
+"""Seeded click logs with known answers: for tests, for benchmarks, and for what-ifs of your own.
+
+A `World` is the truth: what attracts whom, how users click, and which lists the production ranker shows. `draw`
+makes lists and clicks from it, `write_log` puts them into a file that `prudent.Log` opens, and `write_truth` keeps
+what a log never tells. The same seed gives the same lists, however many of them are drawn at a time.
+
+>>> world = make_world("pbm", contexts=3, items=(4, 6), length=2, seed=7)
+>>> print(world.click_model)
+pbm(examination=[1, 0.616])
+>>> shown = next(draw(world, lists=5, seed=7))
+>>> shown.items.shape, shown.clicks.shape
+((5, 2), (5, 2))
+>>> bool(value(world, shown.items).mean() <= best_value(world))
+True
+"""
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from math import inf, isfinite
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prudent import __version__
+from prudent.base.arrays import FloatArray, IntArray
+from prudent.base.errors import UsageError
+from prudent.click_models import ClickModel, click_models
+from prudent.engines.duckdb.engine import DuckDB
+from prudent.logs.log import Layout
+from prudent.storage.files import replacing, write_manifest
+
+_CELLS = 1_000_000  # noisy scores held at a time, by default: 8 MB, and still few chunks
+
+
+@dataclass(frozen=True, eq=False)
+class World:
+    """Everything that decides a log, with the (context, item) pairs of all contexts in one row of arrays.
+
+    The pairs of context number ``c`` are ``offsets[c]:offsets[c + 1]``; elsewhere in this module an item is the
+    number of its pair, so it also says which context it belongs to.
+    """
+
+    offsets: IntArray
+    attraction: FloatArray  # θ of every pair
+    score: FloatArray  # what the production ranker believes of it
+    share: FloatArray  # of the lists, per context; sums to 1
+    kind: str  # of click model: cm, dcm or pbm
+    position: FloatArray  # per position: λ_k of dcm and cm (where it is 0), p_k of pbm
+    exploration: float  # scale of the Gumbel noise on the scores, fresh for every list
+    contexts: NDArray[Any]  # their names
+    items: NDArray[Any]  # the name of every pair's item
+    settings: Mapping[str, object] = field(default_factory=dict)  # how it was made, for the manifest
+
+    @property
+    def length(self) -> int:
+        """K, the number of positions; a context with fewer items shows them all."""
+        return len(self.position)
+
+    @property
+    def click_model(self) -> ClickModel:
+        """The true click model, position parameters included; `str()` of it can be given to `prudent.rank`."""
+        if self.kind == "cm":
+            return click_models["cm"]()
+        return click_models[self.kind](**{_PARAMETER[self.kind]: tuple(self.position.tolist())})
+
+    @property
+    def weight(self) -> FloatArray:
+        """What each position counts in the value of a list: p_k, or the chance 1 − λ_k that a click satisfies."""
+        return self.position if self.kind == "pbm" else 1 - self.position
+
+
+class Draw(NamedTuple):
+    """Lists as they were shown and clicked, one row each."""
+
+    context: IntArray  # number of the context
+    items: IntArray  # numbers of the pairs, top down; −1 below the end of a short list
+    clicks: NDArray[np.uint8]
+
+
+_PARAMETER = {"dcm": "continuation", "pbm": "examination"}
+
+
+def make_world(
+    model: str = "pbm",
+    *,
+    contexts: int = 500,
+    items: tuple[int, int] = (20, 50),
+    attraction: tuple[float, float] = (1.2, 5.0),
+    zipf: float = 1.0,
+    length: int = 10,
+    quality: float = 1.0,
+    exploration: float = 1.0,
+    seed: int = 0,
+) -> World:
+    """Draw a world.
+
+    model
+        ``cm``, ``dcm`` or ``pbm``. With its position parameters, such as ``dcm(continuation=[0.5, 0.6])``, or
+        else with λ rising evenly from .65 to .90, or p_k = k^−0.7.
+    contexts, items
+        How many, and between which two numbers of items each of them has.
+    attraction
+        (a, b) of θ ~ Beta(a, b).
+    zipf
+        The r-th most frequent context has a share proportional to r^−zipf; 0 makes all equally frequent.
+    quality
+        Production score = quality × logit θ + N(0, 1): 1 is good but not perfect, 0 knows nothing, and a
+        negative one prefers what users do not.
+    exploration
+        A list is the top K by score + exploration × Gumbel(0, 1): 0 shows every context one list for ever, and
+        1 picks each next item with a probability proportional to exp(score).
+    """
+    _check(contexts >= 1, f"contexts is {contexts}; a log needs at least 1.")
+    _check(1 <= items[0] <= items[1], f"items is {items}; write the fewest, then the most, at least 1.")
+    _check(
+        all(0 < shape < inf for shape in attraction),
+        f"attraction is {attraction}; a and b of a beta distribution are above 0.",
+    )
+    _check(0 <= zipf < inf, f"zipf is {zipf:g}; it must be a number, and not negative.")
+    _check(isfinite(quality), f"quality is {quality:g}; it must be a number.")
+    _check(length >= 1, f"length is {length}; a list has at least 1 position.")
+    _check(0 <= exploration < inf, f"exploration is {exploration:g}; it must be a number, and not negative.")
+    kind, position = _positions(model, length)
+    random = _streams(seed)[0]
+
+    offsets = np.concatenate([[0], np.cumsum(random.integers(items[0], items[1] + 1, contexts))])
+    pairs = int(offsets[-1])
+    # A small `a` underflows to θ = 0, and its logit to −∞, on which no noise could tell.
+    theta = random.beta(*attraction, pairs).clip(1e-12, 1 - 1e-12)
+    share = np.arange(1, contexts + 1) ** -float(zipf)
+    return World(
+        offsets=offsets,
+        attraction=theta,
+        score=quality * (np.log(theta) - np.log1p(-theta)) + random.standard_normal(pairs),
+        share=share / share.sum(),
+        kind=kind,
+        position=position,
+        exploration=exploration,
+        contexts=np.arange(contexts, dtype=np.int32),
+        # In random order: were better items to have smaller names, breaking ties by name would be a good ranker.
+        items=random.permutation(pairs).astype(np.int32),
+        settings={
+            "contexts": contexts,
+            "items": list(items),
+            "attraction": list(attraction),
+            "zipf": zipf,
+            "length": length,
+            "quality": quality,
+            "exploration": exploration,
+            "seed": seed,
+        },
+    )
+
+
+def _positions(model: str, length: int) -> tuple[str, FloatArray]:
+    """Read the kind of a click model and its K position parameters, given or default."""
+    parsed = click_models.parse(model)
+    kind = str(parsed).partition("(")[0]
+    if kind == "cm":
+        return kind, np.zeros(length)
+    _check(kind in _PARAMETER, f"Cannot simulate {model!r}. Known: cm, dcm, pbm.")
+    given = getattr(parsed, _PARAMETER[kind])
+    if given:
+        _check(
+            len(given) == length,
+            f"{model} has {len(given)} positions but the lists have {length}. Say length={len(given)}.",
+        )
+        return kind, np.array(given, float)
+    # Rounded, so that the model stays readable where it is spelled out.
+    default = np.linspace(0.65, 0.9, length) if kind == "dcm" else np.arange(1, length + 1) ** -0.7
+    return kind, np.asarray(default, float).round(3)
+
+
+def draw(world: World, lists: int, seed: int = 0, chunk: int | None = None) -> Iterator[Draw]:
+    """Yield lists and clicks, at most `chunk` at a time; how many at a time does not change what is drawn.
+
+    Three independent streams of random numbers, for contexts, lists and clicks, are each used up in the order of
+    the lists: the first thousand of a million lists are the thousand that one gets by asking for a thousand.
+    """
+    _check(lists >= 1, f"lists is {lists}; a log needs at least 1.")
+    _check(chunk is None or chunk >= 1, f"chunk is {chunk}; at least 1 list is drawn at a time.")
+    _, contexts, explorer, users = _streams(seed)
+    sizes = np.diff(world.offsets)
+    loss = _losses(world, world.score)
+    width = loss.shape[1]
+    upto = np.cumsum(world.share)
+    chunk = chunk or max(1, _CELLS // width)
+    for start in range(0, lists, chunk):
+        n = min(chunk, lists - start)
+        # Rounding leaves the last sum a hair off 1; a number above it belongs to the last context.
+        context = np.minimum(np.searchsorted(upto, contexts.random(n), side="right"), len(upto) - 1)
+        noise = explorer.gumbel(0, world.exploration, (n, width))
+        best = np.argsort(loss[context] - noise, axis=1)[:, : world.length]
+        shown = np.arange(world.length) < sizes[context, None]
+        items = np.where(shown, best + world.offsets[context, None], -1)
+        yield Draw(context, items, click(world, items, users.random(items.shape)))
+
+
+def click(world: World, items: IntArray, uniform: FloatArray) -> NDArray[np.uint8]:
+    """Clicks on lists, from one uniform number u per position.
+
+    ``pbm``: a click where u < p_k θ. ``dcm``: reading from the top, u < θ is a click, and u < λ_k θ one after
+    which reading goes on, so that P(going on | click at k) = λ_k. ``cm`` is the same with λ = 0.
+    """
+    attraction = _attraction(world, items)
+    if world.kind == "pbm":
+        return (uniform < world.position * attraction).view(np.uint8)
+    clicks = uniform < attraction
+    leaves = clicks & (uniform >= world.position * attraction)
+    gone = np.logical_or.accumulate(leaves, axis=1)
+    clicks[:, 1:] &= ~gone[:, :-1]
+    return clicks.view(np.uint8)
+
+
+def value(world: World, items: IntArray) -> FloatArray:
+    """Value V of lists of pair numbers (−1 for none), in truth.
+
+    ``cm``: 1 − ∏(1 − θ_k). ``dcm``: 1 − ∏(1 − (1 − λ_k) θ_k). ``pbm``: Σ p_k θ_k, the expected number of clicks.
+    """
+    return world.click_model.value(_attraction(world, items), world.weight[: items.shape[1]])
+
+
+def best_lists(world: World) -> IntArray:
+    """Find the list of the highest value for every context, as pair numbers.
+
+    Not by way of `prudent.policies.ranking`, whose lists are to be graded against these.
+    """
+    sizes = np.minimum(np.diff(world.offsets), world.length)
+    best = np.argsort(_losses(world, world.attraction), axis=1, kind="stable")
+    lists = np.full((len(sizes), world.length), -1)
+    for size in np.unique(sizes):
+        rows = np.flatnonzero(sizes == size)
+        # The more a position weighs, the better its item; a short list has only the first positions.
+        places = np.argsort(-world.weight[:size], kind="stable")
+        lists[np.ix_(rows, places)] = best[rows, :size] + world.offsets[rows, None]
+    return lists
+
+
+def best_value(world: World) -> float:
+    """Value of the best lists, averaged over contexts by their share: what no policy exceeds."""
+    return float(world.share @ value(world, best_lists(world)))
+
+
+def production_value(world: World, lists: int = 100_000, seed: int = 0) -> float:
+    """Mean value of the lists that `draw` shows for this seed: the mark that a new policy has to pass."""
+    return sum(float(value(world, drawn.items).sum()) for drawn in draw(world, lists, seed)) / lists
+
+
+def write_log(
+    world: World, lists: int, path: str | os.PathLike[str], *, layout: Layout = "lists", seed: int = 0
+) -> Path:
+    """Write drawn lists to a Parquet, JSON Lines or (layout ``rows``) CSV file, and a manifest beside it.
+
+    The manifest says how to get the same bytes again, which click model is the true one, and the mean value of the
+    lists in the log beside that of the best ones.
+    """
+    path = Path(path)
+    form = _form(path, layout)
+    clicks, worth = 0, 0.0
+    # A file is written in one go, so the chunks wait in a table; beyond this limit, on disk. One thread, because
+    # where Parquet's row groups end depends on whether there are more, and drawing takes most of the time anyway.
+    engine = DuckDB(memory="1GB", threads=1)
+    with replacing(path) as part, engine.connect(spill=path.parent) as con:
+        for number, drawn in enumerate(draw(world, lists, seed)):
+            con.register("chunk", _columns(world, drawn))
+            con.execute("insert into drawn from chunk" if number else "create temp table drawn as from chunk")
+            con.unregister("chunk")
+            clicks += int(drawn.clicks.sum())
+            worth += float(value(world, drawn.items).sum())
+        con.execute(f"copy ({_layout_sql(layout, world.length)}) to $1 ({form})", [str(part)])
+    write_manifest(
+        path,
+        _manifest(world)
+        | {
+            "draw": {"lists": lists, "seed": seed, "layout": layout},
+            "clicks": clicks,
+            "value": {"shown": worth / lists, "best": best_value(world)},
+        },
+    )
+    return path
+
+
+def write_truth(world: World, path: str | os.PathLike[str]) -> Path:
+    """Write what a log never tells: a Parquet file of context, item and attraction, and a manifest beside it."""
+    path = Path(path)
+    context = np.repeat(np.arange(len(world.contexts)), np.diff(world.offsets))
+    with replacing(path) as part, DuckDB().connect() as con:
+        con.register("truth", {"context": world.contexts[context], "item": world.items, "attraction": world.attraction})
+        con.execute("copy (from truth) to $1 (format parquet, compression zstd)", [str(part)])
+    write_manifest(path, _manifest(world))
+    return path
+
+
+def _columns(world: World, drawn: Draw) -> dict[str, NDArray[Any]]:
+    """Spread a chunk over flat columns, one per position: DuckDB reads no matrices."""
+    names = world.items[drawn.items]
+    return (
+        {"context": world.contexts[drawn.context], "size": (drawn.items >= 0).sum(axis=1)}
+        | {f"item{k}": np.ascontiguousarray(names[:, k]) for k in range(world.length)}
+        | {f"click{k}": np.ascontiguousarray(drawn.clicks[:, k]) for k in range(world.length)}
+    )
+
+
+def _layout_sql(layout: Layout, length: int) -> str:
+    """Ask for the log, from the flat columns."""
+    items, clicks = (f"[{', '.join(f'{name}{k}' for k in range(length))}][:size]" for name in ("item", "click"))
+    if layout == "lists":
+        return f"select context, {items} as items, {clicks} as clicks from drawn"
+    return f"""
+        select rowid + 1 as impression, context, unnest({items}) as item,
+               unnest(range(1, size + 1))::integer as position, unnest({clicks}) as click
+        from drawn"""
+
+
+def _form(path: Path, layout: Layout) -> str:
+    """How DuckDB is to write a file of this name."""
+    forms = {
+        ".parquet": "format parquet, compression zstd",
+        ".jsonl": "format json",
+        ".csv": "format csv, header",
+    }
+    _check(layout in ("lists", "rows"), f"There is no layout {layout!r}. Known: lists, rows.")
+    _check(path.suffix in forms, f"Cannot tell the format of {path} from its name. Known endings: {', '.join(forms)}.")
+    _check(
+        layout == "rows" or path.suffix != ".csv",
+        f"{path}: a CSV file holds no lists. Use the layout rows, or a name ending in .parquet or .jsonl.",
+    )
+    return forms[path.suffix]
+
+
+def _manifest(world: World) -> dict[str, object]:
+    return {
+        "prudent": __version__,
+        "simulated": True,
+        "model": str(world.click_model),
+        "world": dict(world.settings),
+    }
+
+
+def _losses(world: World, gain: FloatArray) -> FloatArray:
+    """Spread a gain per pair over one row per context, for sorting upwards: negated, and ∞ past the last item."""
+    sizes = np.diff(world.offsets)
+    width = max(int(sizes.max()), world.length)
+    losses = np.full((len(sizes), width), np.inf)
+    losses[np.arange(width) < sizes[:, None]] = -gain
+    return losses
+
+
+def _attraction(world: World, items: IntArray) -> FloatArray:
+    """θ of pair numbers, and 0 for −1, which as an index means the last place: a 0 is put there."""
+    return np.append(world.attraction, 0.0)[items]
+
+
+def _streams(seed: int) -> list[np.random.Generator]:
+    """Independent random numbers for the world, contexts, lists and clicks of one seed."""
+    _check(seed >= 0, f"seed is {seed}; it must not be negative.")
+    return [np.random.default_rng(child) for child in np.random.SeedSequence(seed).spawn(4)]
+
+
+def _check(holds: bool, message: str) -> None:
+    if not holds:
+        raise UsageError(message)

@@ -1,0 +1,122 @@
+"""Compact: many days of counts into one file, when nobody will ask for them one by one."""
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import date
+from os import PathLike
+from pathlib import Path
+
+from prudent.base.errors import CountsError, WriteError
+from prudent.counts.counts import Counts
+from prudent.counts.days import Span, day_or_age, in_force, span_of
+from prudent.engines.duckdb.engine import DuckDB
+from prudent.logs.log import parquet_files
+from prudent.storage.files import make_folder, manifest_path, reason
+from prudent.storage.quoting import file_text
+
+
+@dataclass(frozen=True)
+class Compacted:
+    """What `compact` did: nothing, where no two days lay before the date."""
+
+    before: date
+    file: Path | None = None  # of the merged days
+    first: date | None = None
+    last: date | None = None
+    days: int = 0
+    rows_before: int = 0
+    rows_after: int = 0
+    bytes_before: int = 0
+    bytes_after: int = 0
+
+
+def compact(folder: str | PathLike[str], before: date | str, engine: DuckDB | None = None) -> Compacted:
+    """Merge the days of a folder before a date, or before an age such as ``"90d"`` of the newest day, into one file.
+
+    The sum of all days stays what it was, but merged days can no longer be told apart: they cannot be counted anew,
+    ``since`` and ``until`` take all of them or none, and to a half-life they all have the age of the middle one.
+
+    Killed at any moment, the folder reads the same: from its rename on the merged file supersedes the days that went
+    into it, and only then are they removed. The next call removes what a kill has left.
+    """
+    engine = engine or DuckDB()
+    found = [file for file in parquet_files(Path(folder)) if _is_day_in(file, Path(folder))]
+    if not found:
+        raise CountsError(f"{folder} has no days to merge: there is no counts file in a folder such as day=2026-11-15.")
+    valid = {file: span for file, span in in_force(found) if span is not None}
+    limit = day_or_age("before", before, max(span.last for span in valid.values()))
+    old = {file: span for file, span in valid.items() if span.last < limit}
+    done = Compacted(limit)
+    if len(set(old.values())) > 1:
+        done = _merge(Path(folder), old, limit, engine)
+        valid = {file: span for file, span in valid.items() if file not in old}
+    _remove(Path(folder), [file for file in found if file not in valid])
+    return done
+
+
+def _is_day_in(file: Path, folder: Path) -> bool:
+    place = span_of(file)
+    return place is not None and place[0] == folder
+
+
+def _merge(folder: Path, files: dict[Path, Span], before: date, engine: DuckDB) -> Compacted:
+    spans = set(files.values())
+    merged = Span(min(span.first for span in spans), max(span.last for span in spans))
+    target = make_folder(folder / merged.folder) / "counts.parquet"
+    # The merged days are gone when this is done; what they were made of is what to remember.
+    origin = dict.fromkeys(name for file in files for name in _inputs(file))
+    replace(Counts.read(*files, engine=engine), origin=tuple(origin)).write(target)
+    return Compacted(
+        before,
+        target,
+        merged.first,
+        merged.last,
+        sum(span.number for span in spans),
+        *(_rows(files, engine), _rows([target], engine)),
+        *(_bytes(files), _bytes([target])),
+    )
+
+
+def _inputs(file: Path) -> Sequence[str]:
+    """The logs that a day was counted from, by the manifest beside it or, as Spark leaves it, beside its folder."""
+    for beside in (manifest_path(file), manifest_path(file.parent)):
+        with suppress(OSError, ValueError, TypeError, KeyError):
+            return [str(name) for name in json.loads(beside.read_text(encoding="utf-8"))["inputs"]]
+    return [str(file)]
+
+
+def _rows(files: Iterable[Path], engine: DuckDB) -> int:
+    names = ", ".join(map(file_text, files))
+    with engine.connect() as connection:
+        found = connection.execute(f"select sum(num_rows)::bigint from parquet_file_metadata([{names}])").fetchall()
+    return int(found[0][0])
+
+
+def _bytes(files: Iterable[Path]) -> int:
+    return sum(file.stat().st_size for file in files)
+
+
+def _remove(folder: Path, files: Sequence[Path]) -> None:
+    """Remove what is superseded, with all that belongs to it, and nothing else."""
+    for file in files:
+        try:
+            file.unlink()
+            manifest_path(file).unlink(missing_ok=True)
+        except OSError as error:
+            raise WriteError(f"Cannot remove {file}: {reason(error)}. It no longer counts; remove it.") from error
+    inside = {parent for file in files for parent in file.parents if folder in parent.parents}
+    for emptied in sorted(inside | set(folder.glob("day=*/")), reverse=True):  # from the inside out
+        written_here = emptied in inside and not parquet_files(emptied)
+        for left in (*emptied.glob(".*.part"), *(_marks(emptied) if written_here else ())):
+            left.unlink(missing_ok=True)
+        with suppress(OSError):  # where there is something else in it
+            emptied.rmdir()
+
+
+def _marks(folder: Path) -> Iterator[Path]:
+    """What Spark leaves beside the files that it writes, and we beside its folder."""
+    yield from folder.glob(".*.crc")
+    yield folder / "_SUCCESS"
+    yield manifest_path(folder)

@@ -1,0 +1,337 @@
+"""Counts: the histogram between log and arrays. Above it data is big and lives in an engine, below it is numpy."""
+
+import json
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from datetime import date
+from functools import cached_property
+from importlib.resources import files as package_files
+from os import PathLike, fspath
+from pathlib import Path
+
+import duckdb
+
+from prudent import __version__
+from prudent.base.errors import CountsError, LogError, UsageError
+from prudent.counts.cells import Cells
+from prudent.counts.days import UNIT, Days, choose, place
+from prudent.counts.index import Numbered, number
+from prudent.engines.base import Engine, Tally
+from prudent.engines.duckdb.engine import DuckDB, count_lists
+from prudent.logs.log import Candidates, Log, find_files, first_bytes, has_scheme, parquet_files
+from prudent.storage.files import TemporaryFolder, check_not_read, manifest_path, replacing, write_manifest
+from prudent.storage.parquet import counts_format, counts_in, read_footer, tally_of, tally_text, version_in
+from prudent.storage.quoting import file_text, text
+
+MAX_BAD = 0.01
+"""Share of rejected lists from which on something is wrong with the log rather than with its lists."""
+
+COLUMNS = ("context", "item", "position", "prev", "click", "more", "n")
+_KEYS = ", ".join(COLUMNS[:-1])
+QUERY = package_files("prudent.engines").joinpath("sql/counts.sql").read_text(encoding="utf-8")
+
+
+@dataclass(frozen=True, eq=False)
+class Counts:
+    """A log as one histogram, kept in Parquet files whose rows add up.
+
+    Each row tells how often an item of a context was shown at a position, with the last click above at
+    ``prev``, itself clicked or not, and with ``more`` clicks below or not. ``a + b`` are the counts of both
+    logs together; ``==`` compares the sums, not the files.
+
+    ``weights``, where there are any, say how much the lists of each file count, in units of 2⁻²⁰.
+    """
+
+    files: tuple[Path, ...]
+    tally: Tally
+    engine: DuckDB = field(default_factory=DuckDB)
+    origin: tuple[str, ...] = ()  # the logs or files it came from, for the provenance of a policy
+    weights: tuple[int, ...] = field(default=(), kw_only=True)  # one for each file, or none at all
+    days: Days | None = field(default=None, kw_only=True)  # that were read, for the same purpose
+    _folder: object = field(default=None, repr=False)  # temporary folders live as long as the counts that need them
+
+    @classmethod
+    def read(
+        cls,
+        *paths: str | PathLike[str],
+        since: date | str | None = None,
+        until: date | str | None = None,
+        half_life: float | str | None = None,
+        engine: DuckDB | None = None,
+    ) -> "Counts":
+        """Counts from the files they were written to; several files, or the days of a folder, are added up.
+
+        since, until
+            The first and the last day to read: a date, or an age such as ``"30d"``, in days before the newest day.
+        half_life
+            In days: a list counts half as much as one that is so much younger. Age 0 is the newest day that is read,
+            whatever today is. Without it, all days count alike.
+        """
+        engine = engine or DuckDB()
+        for path in paths:
+            if not isinstance(path, str | PathLike):
+                raise UsageError(f"Counts.read takes paths, one after the other, not a {type(path).__name__}.")
+        chosen = choose(_find_counts(paths), since, until, half_life)
+        files = chosen.files
+        with engine.connect() as connection:
+            tallies = [_read_tally(connection, file) for file in files]
+            kinds = {file: name_types(connection, file) for file in files}
+        for file, kind in kinds.items():
+            if kind != kinds[files[0]]:
+                raise CountsError(
+                    f"{files[0]} names its contexts and items by {' and '.join(kinds[files[0]])}, {file} by "
+                    f"{' and '.join(kind)}: they cannot be added."
+                )
+        tally = sum(tallies[1:], tallies[0])
+        return cls(files, tally, engine, tuple(map(str, files)), weights=chosen.weights, days=chosen.days)
+
+    def write(self, path: str | PathLike[str]) -> None:
+        """Write the counts to one Parquet file, summed up, with a manifest beside it."""
+        if self.weights:
+            raise UsageError(
+                "Counts of which old days weigh less are not whole numbers and cannot be written. Write them without a "
+                "half-life, and give it when you read them."
+            )
+        with self.engine.connect(spill=Path(path).parent) as connection, replacing(path) as part:
+            connection.execute("set preserve_insertion_order = false")
+            connection.execute(f"copy ({self.sql}) to {text(part)} ({counts_format(tally_text(self.tally))})")
+        write_manifest(path, self.manifest)
+
+    @property
+    def manifest(self) -> dict[str, object]:
+        """What lies beside the counts."""
+        return count_manifest(self.origin, self.tally, self.days)
+
+    @property
+    def provenance(self) -> dict[str, object]:
+        """Where the counts came from, and what was not counted."""
+        return _provenance(self.origin, self.tally, self.days)
+
+    def __add__(self, other: "Counts") -> "Counts":
+        with self.engine.connect() as connection:
+            if name_types(connection, self.files[0]) != name_types(connection, other.files[0]):
+                raise CountsError(
+                    "The two logs name their contexts and items differently: by text, integers or unsigned integers."
+                )
+        weights = self._weight_of_each + other._weight_of_each if self.weights or other.weights else ()
+        if weights and self.days != other.days:
+            raise UsageError(
+                "Ages are counted from the newest day of each of the two, and their weights do not go together. Read "
+                "them at once: Counts.read(one, other, half_life=...)."
+            )
+        return Counts(
+            self.files + other.files,
+            self.tally + other.tally,
+            self.engine,
+            self.origin + other.origin,
+            weights=weights,
+            days=self.days if self.days == other.days else None,
+            _folder=(self._folder, other._folder),
+        )
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Counts):
+            return NotImplemented
+        with self.engine.connect() as connection:
+            if name_types(connection, self.files[0]) != name_types(connection, other.files[0]):
+                return False  # 7 is not '7', though DuckDB would compare them as text
+            # In the same unit: 7 in full are as many as 14 of which each counts half.
+            one, two = (
+                f"select * replace (n * {UNIT // counts._unit} as n) from ({counts.sql})" for counts in (self, other)
+            )
+            found = connection.execute(
+                f"select count(*) from ((({one}) except all ({two})) union all (({two}) except all ({one})))"
+            ).fetchall()
+        return bool(found[0][0] == 0)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"Counts of {self.tally.lists:,} lists from {', '.join(self.origin)}"
+
+    @property
+    def sql(self) -> str:
+        """A query for the summed histogram, which any DuckDB connection can run; with weights, n is in their unit."""
+        if self.weights:
+            # From 2⁴³ impressions of one cell on the product would not fit, and DuckDB would stop rather than wrap.
+            n = f"sum(n * {list(self.weights)}[file_index::bigint + 1])::bigint"
+        elif len(self.files) == 1:
+            return f"select {_KEYS}, n from {self._source}"
+        else:
+            n = "sum(n)::bigint"
+        return f"select {_KEYS}, {n} as n from {self._source} group by {_KEYS}"
+
+    @property
+    def _source(self) -> str:
+        return f"read_parquet([{', '.join(file_text(file) for file in self.files)}], hive_partitioning = false)"
+
+    @property
+    def _unit(self) -> int:
+        return UNIT if self.weights else 1
+
+    @property
+    def _weight_of_each(self) -> tuple[int, ...]:
+        return self.weights or (UNIT,) * len(self.files)
+
+    @cached_property
+    def numbered(self) -> Numbered:
+        """The names, their numbers, and the cells that go with them."""
+        return self.number(None)
+
+    def number(self, candidates: Candidates | None) -> Numbered:
+        """The same where candidates say what may be shown."""
+        return number(self.engine.open(), self.sql, len(self.files) > 1, self._unit, candidates)
+
+    @property
+    def pairs(self) -> duckdb.DuckDBPyRelation:
+        """Names of context and item, in the order in which `cells` and evidence number them."""
+        return self.numbered.connection.sql("select context, item from pairs order by rowid")
+
+    @cached_property
+    def cells(self) -> Cells:
+        """The histogram as arrays."""
+        return self.numbered.whole().cells
+
+
+def count(
+    log: Log,
+    engine: Engine | None = None,
+    to: str | PathLike[str] | None = None,
+    max_bad: float = MAX_BAD,
+    day: date | str | None = None,
+) -> Counts:
+    """Count a log: one pass, in the engine, after which models, bounds and δ are free to vary.
+
+    ``to`` is the Parquet file to write; without it the counts live in a temporary file that goes when they
+    go. With a ``day``, such as ``"2026-11-15"``, it is the folder of all days, in which this day gets a folder; counted
+    again, it is replaced. More than ``max_bad`` of rejected lists is an error, so that a wrong column does not go
+    unnoticed.
+    """
+    check_max_bad(max_bad)
+    if to is not None and has_scheme(fspath(to)):
+        raise UsageError(f"{to} is not a path on this machine: prudent.count_on_spark(log, {to!r}) writes there.")
+    if not isinstance(log, Log):
+        raise UsageError(f"count takes a Log, not a {type(log).__name__}: prudent.count(prudent.Log(...)).")
+    if day is not None:
+        if to is None:
+            raise UsageError(f"Say in which folder the day {day} goes: to=...")
+        to = place(to, day)
+    if to is not None and log.in_files:
+        with suppress(LogError):  # what is not on this machine cannot be overwritten here
+            check_not_read(to, find_files(log.names))
+    engine = DuckDB() if engine is None else engine
+    if not hasattr(engine, "histogram"):
+        raise UsageError(f"The engine is {engine!r}: prudent.DuckDB(...) or prudent.Spark(session).")
+    folder = None
+    if to is None:
+        folder = TemporaryFolder()
+        to = folder.path / "counts.parquet"
+    with replacing(to) as part:
+        tally = replace(engine.histogram(log, QUERY, part), left_out=log.left_out)
+        check_tally(tally, log, max_bad)
+    reader = engine if isinstance(engine, DuckDB) else DuckDB()
+    counts = Counts((Path(to),), tally, reader, tuple(log.names), _folder=folder)
+    if folder is None:
+        write_manifest(to, counts.manifest)
+    return counts
+
+
+def count_manifest(inputs: Sequence[str], tally: Tally, days: Days | None = None) -> dict[str, object]:
+    """What lies beside counts."""
+    return {"prudent": __version__, **_provenance(inputs, tally, days)}
+
+
+def _provenance(inputs: Sequence[str], tally: Tally, days: Days | None) -> dict[str, object]:
+    return {
+        "inputs": list(inputs),
+        "lists": tally.lists,
+        "rejected": dict(tally.rejected),
+        "left_out": dict(tally.left_out),
+        **({"days": days.as_json()} if days else {}),
+    }
+
+
+def check_max_bad(max_bad: float) -> None:
+    """It is a share."""
+    if not isinstance(max_bad, int | float) or not 0 <= max_bad <= 1:
+        raise UsageError(f"max_bad is {max_bad}; it is a share, between 0 and 1.")
+
+
+def check_tally(tally: Tally, log: Log, max_bad: float) -> None:
+    """Stop where there was nothing to count, or too much of it was wrong."""
+    if tally.lists + tally.bad == 0:
+        raise LogError(f"{log.name} has no lists: there is not a single row in it.")
+    if tally.share_bad > max_bad:
+        raise LogError(
+            f"{tally.bad} of {tally.lists + tally.bad} lists in {log.name} are bad ({tally.share_bad:.1%}, "
+            f"more than max_bad={max_bad:g} (--max-bad) allows): {'; '.join(describe_rejected(tally))}."
+        )
+
+
+def describe_rejected(tally: Tally) -> list[str]:
+    """The reasons and how often each was met, the most frequent first."""
+    ordered = sorted(tally.rejected.items(), key=lambda entry: -entry[1])
+    return [f"{n:,} × {reason}" for reason, n in ordered]
+
+
+def which_are_counts(files: Sequence[Path]) -> list[Path]:
+    """Those of the files that hold counts, whatever their names."""
+    with DuckDB().connect() as connection:
+        return [file for file in files if _holds_counts(connection, file)]
+
+
+def _holds_counts(connection: duckdb.DuckDBPyConnection, file: Path) -> bool:
+    if first_bytes(file, 4) != b"PAR1":
+        return False
+    try:
+        return version_in(read_footer(connection, file)) is not None
+    except duckdb.Error:
+        return False
+
+
+def _find_counts(paths: Sequence[str | PathLike[str]]) -> list[Path]:
+    for path in paths:
+        if Path(path).is_dir() and not parquet_files(Path(path)):
+            raise CountsError(f"{path} holds no counts. Count a day into it: prudent count LOG -o {path} --day DATE")
+    files = find_files(paths)
+    if len({file.resolve() for file in files}) < len(files):
+        named = ", ".join(str(path) for path in paths)
+        raise UsageError(f"A file is named twice, and would be counted twice: {named}.")
+    return files
+
+
+def _read_tally(connection: duckdb.DuckDBPyConnection, file: Path) -> Tally:
+    try:
+        footer = read_footer(connection, file)
+    except duckdb.Error as error:
+        raise CountsError(f"Cannot read {file}: {str(error).splitlines()[0]}") from error
+    try:
+        return counts_in(footer, str(file)) or _tally_beside(connection, file)
+    except duckdb.Error as error:
+        raise CountsError(f"{file} does not hold counts, although it says so. Count the log again.") from error
+
+
+def _tally_beside(connection: duckdb.DuckDBPyConnection, file: Path) -> Tally:
+    """The tally of a file that has none in its footer: what its manifest says, if it still has one.
+
+    So it is with files from before there was a place for it, and with those that Spark wrote: there the manifest lies
+    beside their folder, and only the first of them brings what was not counted.
+    """
+    manifest = manifest_path(file)
+    if not manifest.exists():
+        first = file == min(file.parent.glob("*.parquet"))
+        manifest = manifest_path(file.parent) if first else manifest
+    lists = count_lists(connection, file)
+    try:
+        said = json.loads(manifest.read_text(encoding="utf-8")) if manifest.exists() else {"rejected": {}}
+        return tally_of({**said, "lists": lists})
+    except (ValueError, TypeError) as error:
+        raise CountsError(f"{manifest} is not a manifest of counts. Count the log again, or remove it.") from error
+
+
+def name_types(connection: duckdb.DuckDBPyConnection, file: Path) -> Sequence[str]:
+    """What contexts and items are in a file: names of the one kind are never names of another."""
+    described = connection.execute(f"describe select context, item from read_parquet({file_text(file)})").fetchall()
+    kinds = {"VARCHAR": "text", "UBIGINT": "unsigned integers"}
+    return [kinds.get(row[1], "integers") for row in described]

@@ -1,0 +1,257 @@
+"""Numbered: every pair that has a name gets a number, and the cells of as many contexts as fit become arrays.
+
+Names stay in the database; arrays have numbers. Contexts are numbered in the order of their names, and so are the
+pairs (one item of one context each), so that the pairs of a context stand in a row, and those of several contexts too:
+a part is a stretch of both.
+"""
+
+from collections.abc import Generator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import duckdb
+import numpy as np
+
+from prudent.base.arrays import BoolArray, FloatArray, IntArray
+from prudent.base.errors import LogError
+from prudent.counts.cells import Cells
+from prudent.engines.duckdb.open import INTEGERS, name_as, opened
+from prudent.logs.log import Candidates
+
+_BYTES = 160  # that one cell costs at most on its way through the arrays
+_BYTES_TO_JOIN = 100  # that one pair costs while cells find their numbers
+_SHARE = 0.15  # of the memory that arrays may take
+_DATABASE = 0.8  # of it for the database, which takes more than it is allowed, and for Python
+_MOST = 8_000_000  # cells of a part, however much memory there is: more are not faster
+
+
+class Part(NamedTuple):
+    """Some contexts that stand in a row."""
+
+    first_pair: int
+    first_context: int
+    cells: Cells
+    offered: BoolArray  # whether each pair may be shown
+
+
+@dataclass(frozen=True, eq=False)
+class Numbered:
+    """What is in the log or among the candidates, with a number for each pair and each context.
+
+    The database has the tables ``pairs`` (context, item, offered), which their rowids number, and ``contexts``.
+    """
+
+    connection: duckdb.DuckDBPyConnection
+    memory: int  # bytes that the database and the arrays may take together
+    unit: int  # of n in the database
+    positions: int  # of the longest list
+    clicks: float  # all there are
+    pairs_of: IntArray  # this and the rest: one entry per context
+    offered_of: IntArray  # pairs that may be shown
+    cells_of: IntArray
+    longest_of: IntArray  # positions of the longest list
+    lists_of: FloatArray  # logged
+
+    @property
+    def pairs(self) -> int:
+        """How many pairs there are."""
+        return int(self.pairs_of.sum())
+
+    @property
+    def contexts(self) -> int:
+        """How many contexts there are."""
+        return len(self.pairs_of)
+
+    def whole(self) -> Part:
+        """Everything at once."""
+        return self._part(0, self.contexts)
+
+    def parts(self) -> Generator[Part]:
+        """Everything, in parts that fit into memory."""
+        most = max(1, min(_MOST, int(_SHARE * self.memory / _BYTES)))
+        upto = np.cumsum(self.cells_of + self.pairs_of)
+        first = 0
+        try:
+            # What the arrays take, the database has to do without.
+            _limit_memory(self.connection, (_DATABASE - 2 * _SHARE) * self.memory)
+            while first < self.contexts:
+                before = upto[first - 1] if first else 0
+                last = max(first + 1, int(np.searchsorted(upto, before + most, side="right")))
+                yield self._part(first, last)
+                first = last
+        finally:
+            _limit_memory(self.connection, _DATABASE * self.memory)
+
+    def some(self, contexts: BoolArray) -> Part:
+        """Only the contexts that are marked, numbered anew."""
+        if contexts.all():
+            return self.whole()
+        chosen = np.flatnonzero(np.repeat(contexts, self.pairs_of))
+        cursor = self.connection.cursor()
+        cursor.register("chosen", {"row": chosen})
+        found = cursor.execute(
+            f"select cell, n from cells where cell // {self._span} in (select row from chosen) order by cell"
+        ).fetchnumpy()
+        found["cell"] = np.searchsorted(chosen, found["cell"] // self._span) * self._span + found["cell"] % self._span
+        offered = cursor.execute(
+            "select offered from pairs where rowid in (select row from chosen) order by rowid"
+        ).fetchnumpy()["offered"]
+        return Part(0, 0, self._cells(self.pairs_of[contexts], found), offered)
+
+    def in_random_order(self) -> IntArray:
+        """The contexts in an order that has nothing to do with what is in them, the same in every engine."""
+        found = self.connection.execute("select rowid from contexts order by md5(context::varchar), context")
+        return found.fetchnumpy()["rowid"].astype(np.int64)
+
+    @property
+    def _size(self) -> int:
+        return 1 << int(self.positions).bit_length()
+
+    @property
+    def _span(self) -> int:
+        return 4 * self._size * self._size  # the numbers that the cells of one pair have room in
+
+    def _part(self, first: int, last: int) -> Part:
+        start = int(self.pairs_of[:first].sum())
+        end = start + int(self.pairs_of[first:last].sum())
+        found = self.connection.execute(
+            f"select cell - {start * self._span} as cell, n from cells "
+            f"where cell >= {start * self._span} and cell < {end * self._span} order by cell"
+        ).fetchnumpy()
+        offered = self.connection.execute(
+            f"select offered from pairs where rowid >= {start} and rowid < {end} order by rowid"
+        ).fetchnumpy()["offered"]
+        return Part(start, first, self._cells(self.pairs_of[first:last], found), offered)
+
+    def _cells(self, sizes: IntArray, found: dict[str, IntArray]) -> Cells:
+        cell, size = found["cell"], self._size
+        bits = size.bit_length() - 1
+        return Cells(
+            context=np.repeat(np.arange(len(sizes)), sizes),
+            pair=cell >> (2 * bits + 2),
+            position=(cell >> (bits + 2)) & (size - 1),
+            prev=(cell >> 2) & (size - 1),
+            click=(cell & 2) > 0,
+            more=(cell & 1) > 0,
+            n=found["n"] / self.unit,  # exact below 2⁵³ of it
+        )
+
+
+def _memory_limit(connection: duckdb.DuckDBPyConnection) -> int:
+    """In bytes; DuckDB says it in words such as 953.6 MiB."""
+    ((limit,),) = connection.execute("select current_setting('memory_limit')").fetchall()
+    size, unit = limit.split()
+    return int(float(size) * 1024 ** ["bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"].index(unit))
+
+
+def _limit_memory(connection: duckdb.DuckDBPyConnection, limit: float) -> None:
+    connection.execute(f"set memory_limit = '{int(limit)} bytes'")
+
+
+def number(
+    connection: duckdb.DuckDBPyConnection, counts: str, costly: bool, unit: int, candidates: Candidates | None
+) -> Numbered:
+    """Number the pairs of `counts`, a query for the histogram, and of the candidates; a costly query is run once."""
+    run = connection.execute
+    memory = _memory_limit(connection)
+    _limit_memory(connection, _DATABASE * memory)
+    run("set preserve_insertion_order = false")  # what is to be in order here says so, and the rest costs less memory
+    if costly:
+        run(f"create table histogram as {counts}")
+        counts = "from histogram"
+    if candidates is None:
+        run(
+            "create table pairs as select *, true as offered from (select distinct context, item "
+            f"from ({counts})) order by context, item"
+        )
+    else:
+        run(f"create table logged as select distinct context, item from ({counts})")
+        _read(connection, candidates)
+        # What was logged and is not offered stays: it is evidence about the others, and about what used to be shown.
+        run(
+            "create table pairs as select context, item, coalesce(offered, false) as offered "
+            "from logged full outer join (select true as offered, context, item from candidates) using (context, item) "
+            "order by context, item"
+        )
+        run("drop table logged")
+    run(
+        "create table contexts as select context, pairs, offered, coalesce(cells, 0) as cells, "
+        "coalesce(lists, 0) as lists, coalesce(clicks, 0) as clicks, coalesce(longest, 0) as longest "
+        "from (select context, count(*) as pairs, count(*) filter (offered) as offered from pairs group by context) "
+        "left join (select context, count(*) as cells, sum(n) filter (position = 1) as lists, "
+        f"sum(n) filter (click) as clicks, max(position) as longest from ({counts}) group by context) "
+        "using (context) order by context"
+    )
+    of = run(
+        "select pairs, offered, cells, lists::bigint as lists, clicks::bigint as clicks, longest "
+        "from contexts order by rowid"
+    )
+    found = of.fetchnumpy()
+    longest = int(found["longest"].max(initial=0))
+    _make_cells(connection, counts, 1 << longest.bit_length(), found["pairs"], int(_DATABASE * memory))
+    if costly:
+        run("drop table histogram")
+    run("set preserve_insertion_order = true")  # a policy is written as it lies
+    return Numbered(
+        connection,
+        memory,
+        unit,
+        positions=longest,
+        clicks=float(found["clicks"].sum() / unit),
+        pairs_of=found["pairs"],
+        offered_of=found["offered"],
+        cells_of=found["cells"],
+        longest_of=found["longest"],
+        lists_of=found["lists"] / unit,
+    )
+
+
+def _make_cells(connection: duckdb.DuckDBPyConnection, counts: str, size: int, pairs_of: IntArray, memory: int) -> None:
+    """The table `cells`: a cell as one number, pair first and more last, so that sorting it sorts the cells.
+
+    Names find their numbers for some contexts at a time: a join that has to spill too much of its pairs gives up.
+    """
+    run = connection.execute
+    run("create table cells (cell bigint, n bigint)")
+    upto = np.cumsum(pairs_of)
+    first = start = 0
+    while first < len(pairs_of):
+        last = max(first + 1, int(np.searchsorted(upto, start + memory // _BYTES_TO_JOIN, side="right")))
+        end = int(upto[last - 1])
+        names = f"select rowid as row, context, item from pairs where rowid >= {start} and rowid < {end}"
+        of = counts
+        if last - first < len(pairs_of):
+            ends = f"select min(context), max(context) from contexts where rowid >= {first} and rowid < {last}"
+            ((lowest, highest),) = run(ends).fetchall()
+            run("set variable lowest = ?", [lowest])
+            run("set variable highest = ?", [highest])
+            of = f"from ({counts}) where context between getvariable('lowest') and getvariable('highest')"
+        run(
+            f"insert into cells select ((row * {size} + position) * {size} + prev) * 4 + click::int * 2 + more::int "
+            f"as cell, n from ({of}) join ({names}) using (context, item) order by cell"
+        )
+        first, start = last, end
+
+
+def _read(connection: duckdb.DuckDBPyConnection, table: Candidates) -> None:
+    """Make the table `candidates`, with names of the types that the log's have."""
+    with opened(connection, table) as source:
+        names, wrong = [], ["odd"] if source.kind == "jsonl" else []
+        for column in ("context", "item"):
+            ((kind,),) = connection.execute(f"select typeof({column}) from logged limit 1").fetchall()
+            given = name_as(column, source.types[column], table)
+            if (source.types[column] in INTEGERS) == (kind == "VARCHAR"):
+                if source.kind != "csv":
+                    theirs = source.types[column].lower()
+                    raise LogError(f"The candidates' {column} is {theirs}, but the log's is {kind.lower()}.")
+                given = f"case when regexp_full_match({given}, '[+-]?[0-9]+') then try_cast({given} as {kind}) end"
+            elif kind != "VARCHAR":
+                given = f"try_cast({given} as {kind})"  # of signed and unsigned, DuckDB would make a third
+            names.append(f"{given} as {column}")
+            wrong.append(f"({given}) is null")
+        ((bad,),) = connection.execute(f"select count(*) from source where {' or '.join(wrong)}").fetchall()
+        if bad:
+            raise LogError(f"{bad:,} rows of {table.name} have no context or item that the log's could equal.")
+        connection.execute(f"create table candidates as select distinct {', '.join(names)} from source")
+    if not connection.execute("select count(*) from candidates").fetchall()[0][0]:
+        raise LogError(f"{table.name} offers no candidate: it has no rows.")

@@ -1,0 +1,347 @@
+"""Opening what a user has, files of any format or a table in memory, as one view in DuckDB.
+
+The view `source` has the columns of a table under the names of their meanings. Whatever DuckDB finds wrong with its
+content comes out as a `LogError` that names the file and the line.
+"""
+
+import csv
+import re
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import chain
+from numbers import Integral
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from prudent.base.errors import LogError, PrudentError
+from prudent.logs.json_lines import BOM, LISTS, json_fault, without_bom
+from prudent.logs.log import Format, Log, Table, file_format, find_files, first_bytes
+from prudent.storage.database import first_line
+from prudent.storage.quoting import file_text, identifier
+
+
+@dataclass(frozen=True)
+class Source:
+    """What the view `source` stands for."""
+
+    kind: Format | None  # None: a table in memory
+    types: Mapping[str, str]  # meaning -> DuckDB's type
+    files: Sequence[Path] = ()
+
+
+@contextmanager
+def opened(connection: duckdb.DuckDBPyConnection, table: Table) -> Iterator[Source]:
+    """Make the view `source` of a table; DuckDB's complaints about its content come out as a `LogError`."""
+    files = find_files(table.source) if table.in_files else []
+    with tempfile.TemporaryDirectory(prefix="prudent-") as folder:
+        try:
+            if not files:
+                yield _open_memory(connection, table)
+                return
+            kind = file_format(files)
+            if kind == "parquet":
+                yield _open_parquet(connection, table, files)
+            elif kind == "csv":
+                yield _open_csv(connection, table, files)
+            else:
+                yield _open_jsonl(connection, table, files, Path(folder))
+        except duckdb.Error as error:
+            if "Could not write" in str(error):  # nothing is wrong with the table; `replacing` knows what to say
+                raise
+            raise _explain(error, table, files) from error
+
+
+def _open_memory(connection: duckdb.DuckDBPyConnection, table: Table) -> Source:
+    given = table.source
+    if type(given).__module__.startswith("pyspark."):
+        raise LogError("The DataFrame lives in Spark, which has to count it: engine=prudent.Spark(...).")
+    table.check_columns(_column_names(given), table.name)
+    if isinstance(given, duckdb.DuckDBPyRelation):
+        given = _ArrowStream(given)  # a relation belongs to its own connection; Arrow crosses the border
+    elif type(given).__module__.startswith("pandas"):
+        _check_objects(given, table)
+    connection.register("given", given)
+    return _select(connection, table, "given", None)
+
+
+def _column_names(given: Any) -> list[str]:
+    if hasattr(given, "collect_schema"):  # Polars, lazy or not
+        return list(given.collect_schema().names())
+    if hasattr(given, "schema"):  # Arrow's tables, batches, readers and datasets
+        return list(given.schema.names)
+    names = getattr(given, "columns", None)
+    if names is None:
+        raise LogError(
+            f"Cannot read a {type(given).__name__}. Give a path, or a pandas, Polars, Arrow or DuckDB table."
+        )
+    return [str(name) for name in names]
+
+
+def _check_objects(frame: Any, table: Table) -> None:
+    """Only pandas has columns of any objects; DuckDB would make text of them all, and 7 would be '7'."""
+    columns = dict(zip(map(str, frame.columns), range(frame.shape[1]), strict=True))
+    for meaning in [name for name in NAMES if name in table.columns]:
+        column = frame.iloc[:, columns[table.columns[meaning]]]
+        if column.dtype != object:
+            continue
+        listed = (names for names in column if hasattr(names, "__iter__"))
+        kinds = set(map(type, chain.from_iterable(listed) if meaning in LISTS else column))
+        if any(issubclass(kind, str) for kind in kinds) and any(issubclass(kind, Integral) for kind in kinds):
+            raise LogError(
+                f"The column {table.columns[meaning]!r} for the {meaning} mixes text and integers. Convert all of "
+                "it to one of them: 7 and '7' are two names."
+            )
+
+
+class _ArrowStream:
+    def __init__(self, relation: duckdb.DuckDBPyRelation) -> None:
+        self._relation = relation
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self._relation.__arrow_c_stream__(requested_schema)
+
+
+def _open_parquet(connection: duckdb.DuckDBPyConnection, table: Table, files: Sequence[Path]) -> Source:
+    options = "binary_as_string = true, hive_partitioning = false"
+    first: Source | None = None
+    for file in files:
+        table.check_columns(_parquet_columns(connection, file), str(file))
+        source = _select(connection, table, f"read_parquet({file_text(file)}, {options})", "parquet", files)
+        first = first or source
+        for meaning, kind in source.types.items():
+            if _family(meaning, kind) != _family(meaning, first.types[meaning]):
+                raise LogError(
+                    f"The column {table.columns[meaning]!r} is {first.types[meaning].lower()} in {files[0]} but "
+                    f"{kind.lower()} in {file}. Convert one of them: 7 and '7' would be two names."
+                )
+    listed = ", ".join(map(file_text, files))
+    return _select(connection, table, f"read_parquet([{listed}], {options}, union_by_name = true)", "parquet", files)
+
+
+def _parquet_columns(connection: duckdb.DuckDBPyConnection, file: Path) -> list[str]:
+    """Top-level names as they stand in the file; `describe` would show clashing ones renamed."""
+    schema = connection.execute(
+        f"select name, coalesce(num_children, 0) from parquet_schema({file_text(file)})"
+    ).fetchall()
+
+    def after(index: int) -> int:
+        following = index + 1
+        for _ in range(schema[index][1]):
+            following = after(following)
+        return following
+
+    names, at = [], 1
+    while at < len(schema):
+        names.append(schema[at][0])
+        at = after(at)
+    return names
+
+
+def _open_csv(connection: duckdb.DuckDBPyConnection, table: Table, files: Sequence[Path]) -> Source:
+    header = csv_header({str(file): first_bytes(file, CSV_HEAD) for file in files}, table)
+    # Every column is text under a name of ours: sniffed types lose 007, and sniffed dialects lose rows.
+    columns = ", ".join(f"c{i}: 'VARCHAR'" for i in range(len(header)))
+    read = (
+        f"read_csv([{', '.join(map(file_text, files))}], auto_detect = false, header = true, columns = {{{columns}}}, "
+        f"delim = '{delimiter(str(files[0]))}', quote = '\"', escape = '\"', nullstr = '', strict_mode = true)"
+    )
+    selected = ", ".join(f"c{header.index(name)} as {meaning}" for meaning, name in table.columns.items())
+    connection.execute(f"create temp view source as select {selected} from {read}")
+    return Source("csv", dict.fromkeys(table.columns, "VARCHAR"), files)
+
+
+CSV_HEAD = 1 << 20
+"""First bytes of a CSV file in which its header ends."""
+
+
+def csv_header(heads: Mapping[str, bytes], table: Table) -> list[str]:
+    """The columns that all these files have, by their names and first bytes, if they hold what is needed."""
+    first = next(iter(heads))
+    header = _csv_columns(first, heads[first])
+    if len(header) == 1 and (other := re.search(r"[;|\t,]", header[0])):
+        raise LogError(
+            f"The columns of {first} seem to be separated by {other[0]!r}: write commas, or tabs into a .tsv file."
+        )
+    if isinstance(table, Log) and table.layout == "lists":
+        raise LogError(f"{first} is CSV, which holds no lists. One row per shown item: layout='rows' (--layout rows).")
+    for file, head in heads.items():
+        if (columns := _csv_columns(file, head)) != header:
+            raise LogError(f"{file} has the columns {', '.join(columns)}, but {first} has {', '.join(header)}.")
+    table.check_columns(header, first)
+    return header
+
+
+def delimiter(file: str) -> str:
+    """What separates the columns of a CSV file, by its name."""
+    return "\t" if ".tsv" in Path(file).name.lower() else ","
+
+
+def _csv_columns(file: str, head: bytes) -> list[str]:
+    line = b"".join(head.removeprefix(BOM).splitlines()[:1])
+    try:
+        return next(csv.reader([line.decode("utf-8")], delimiter=delimiter(file)))
+    except UnicodeDecodeError as error:
+        raise LogError(f"{file} is not UTF-8: see byte {error.start} of its first line. Save it as UTF-8.") from error
+
+
+def _open_jsonl(connection: duckdb.DuckDBPyConnection, table: Table, files: Sequence[Path], folder: Path) -> Source:
+    plain = [without_bom(file, folder / f"{i}.jsonl") for i, file in enumerate(files)]
+    for file, copy in zip(files, plain, strict=True):
+        keys = connection.execute(
+            "select distinct unnest(json_keys(json)) as key from (select json from "
+            f"read_json_objects({file_text(copy)}, format = 'newline_delimited') limit 10000) order by key"
+        ).fetchall()
+        table.check_columns([key for (key,) in keys], str(file))
+    # Names stay as they are written until it is known whether they are text or integers; anything may be a click.
+    columns = ", ".join(
+        f"{identifier(name)}: '{'JSON' if meaning in NAMES else 'VARCHAR'}{'[]' if meaning in LISTS else ''}'"
+        for meaning, name in table.columns.items()
+    )
+    written = ", ".join(f"{identifier(name)} as written_{meaning}" for meaning, name in table.columns.items())
+    connection.execute(
+        f"create or replace temp view written as select {written} from read_json([{', '.join(map(file_text, plain))}], "
+        f"format = 'newline_delimited', records = 'true', columns = {{{columns}}})"
+    )
+    types, named, odd = {}, [], []
+    kinds = _json_names(connection, table)
+    for meaning in table.columns:
+        kind = kinds.get(meaning, "VARCHAR")
+        if meaning not in NAMES:
+            named.append(f"written_{meaning} as {meaning}")
+        elif meaning in LISTS:
+            named.append(f"list_transform(written_{meaning}, lambda name: {_JSON_NAME[kind]}) as {meaning}")
+            odd.append(f"coalesce(list_count({meaning}) < list_count(written_{meaning}), false)")
+        else:
+            named.append(f"{_JSON_NAME[kind].replace('name', f'written_{meaning}')} as {meaning}")
+            odd.append(f"({meaning} is null and written_{meaning} is not null)")
+        types[meaning] = kind + ("[]" if meaning in LISTS else "")
+    connection.execute(
+        f"create or replace temp view source as select *, {' or '.join(odd)} as odd "
+        f"from (select *, {', '.join(named)} from written)"
+    )
+    return Source("jsonl", types, files)
+
+
+# What was written as text or as an integer of 64 bits, and null where it was something else.
+_JSON_NAME = {
+    "VARCHAR": "case when json_type(name) = 'VARCHAR' then name->>'$' end",
+    "BIGINT": "case when json_type(name) in ('BIGINT', 'UBIGINT') then try_cast(name as bigint) end",
+}
+
+
+def _json_names(connection: duckdb.DuckDBPyConnection, table: Table) -> dict[str, str]:
+    """Whether names are text or integers, as most of them are; it takes a look at all, which reads the files twice."""
+    named = [meaning for meaning in table.columns if meaning in NAMES]
+    looks = []
+    for meaning in named:
+        kinds = f"list_transform({f'written_{meaning}' if meaning in LISTS else f'[written_{meaning}]'}, "
+        kinds += "lambda name: nullif(json_type(name), 'NULL'))"
+        looks += [
+            *(
+                f"coalesce(sum(len(list_filter({kinds}, lambda kind: {some}))), 0)::bigint"
+                for some in ("kind = 'VARCHAR'", "kind in ('BIGINT', 'UBIGINT')")
+            ),
+            f"min(list_min({kinds}))",
+        ]
+    (found,) = connection.execute(f"select {', '.join(looks)} from written").fetchall()
+    types = {}
+    for meaning, text_names, whole, least in zip(named, found[::3], found[1::3], found[2::3], strict=True):
+        if least is not None and not text_names and not whole:
+            raise no_names(table, meaning, least)
+        types[meaning] = "VARCHAR" if text_names >= whole else "BIGINT"
+    return types
+
+
+def _select(
+    connection: duckdb.DuckDBPyConnection, table: Table, read: str, kind: Format | None, files: Sequence[Path] = ()
+) -> Source:
+    types: dict[str, str] = {}
+    for _ in range(2):  # the second time with casts, where the first found types that have a plainer twin
+        selected = ", ".join(
+            identifier(name) + (f"::{types[meaning]}" if meaning in types else "") + f" as {meaning}"
+            for meaning, name in table.columns.items()
+        )
+        connection.execute(f"create or replace temp view source as select {selected} from {read}")
+        found = {name: type_ for name, type_, *_ in connection.execute("describe source").fetchall()}
+        types = {meaning: plain for meaning, type_ in found.items() if (plain := _plainer(meaning, type_)) != type_}
+        if not types:
+            break
+    return Source(kind, found, files)
+
+
+def _plainer(meaning: str, kind: str) -> str:
+    """Lists of one length are lists, and a column of nothing but nulls has the type that is wanted."""
+    kind = re.sub(r"\[\d+\]$", "[]", kind)
+    if kind == '"NULL"' and meaning in LISTS:
+        return "VARCHAR[]"
+    return kind.replace('"NULL"', "VARCHAR")
+
+
+INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT")
+NAMES = ("context", "items", "item", "impression")
+
+
+def _family(meaning: str, kind: str) -> str:
+    """What the type of a column has to share with that of other files: for names, what makes 7 another than '7'."""
+    element = kind.removesuffix("[]")
+    if meaning not in NAMES:
+        return kind[len(element) :]
+    # The largest unsigned integers have no room among the signed ones.
+    return ("integer" if element in INTEGERS and element != "UBIGINT" else element) + kind[len(element) :]
+
+
+def name_as(meaning: str, kind: str, table: Table) -> str:
+    """Names are text or integers; anything else would come back as something it was not."""
+    if kind == "VARCHAR" or kind in ("BIGINT", "UBIGINT"):
+        return meaning
+    if kind in INTEGERS:
+        return f"{meaning}::bigint"
+    if kind.startswith("ENUM") or kind == "UUID":
+        return f"{meaning}::varchar"
+    raise no_names(table, meaning, kind)
+
+
+def no_names(table: Table, meaning: str, kind: str) -> LogError:
+    """What to raise over a column whose type can name nothing."""
+    return LogError(
+        f"The column {table.columns[meaning]!r} for the {meaning} holds {kind.lower()}; names are text or integers of "
+        "up to 64 bits. Convert it to text first."
+    )
+
+
+# --- what is wrong -------------------------------------------------------------------------------------------------
+
+
+def _explain(error: duckdb.Error, table: Table, files: Sequence[Path]) -> PrudentError:
+    """DuckDB's complaint in the words of the family: which file, which line, what to do."""
+    said = str(error)
+    if isinstance(error, duckdb.OutOfMemoryException):
+        return LogError(f"Counting {table.name} needs more memory than allowed: {first_line(error)} Raise --memory.")
+    fault = _csv_fault(said) or (json_fault(files, table.columns) if "JSON" in said else None)
+    if fault is not None:
+        return LogError(fault)
+    damaged = type(error) is duckdb.Error or re.search("magic bytes|too small|Failed to read", said)
+    what = re.sub(r"^[\w ]+ Error: ", "", first_line(error)).rstrip(".")
+    return LogError(f"Cannot read {table.name}: {what}.{' Write or copy it again: it is damaged.' if damaged else ''}")
+
+
+def _csv_fault(said: str) -> str | None:
+    file = re.search(r"^\s*file = (.+)$", said, re.MULTILINE)
+    line = re.search(r"CSV Error on Line: (\d+)", said)
+    if file and "invalid state" in said:
+        return f"{file[1]} mixes line endings (\\n and \\r\\n). Write all of its lines alike."
+    if not (file and line):
+        return None
+    columns = re.search(r"Expected Number of Columns: (\d+) Found: (\d+)", said)
+    if columns:
+        fewer = int(columns[2]) < int(columns[1])
+        what = f"has {'fewer' if fewer else 'more'} columns than the header, which has {columns[1]}"
+    elif "unicode" in said:
+        what = "is not UTF-8"
+    else:
+        what = "has a quote that does not close" if "unterminated quote" in said else "is not CSV"
+    return f"{file[1]}, line {line[1]} {what}. Mend or remove it."

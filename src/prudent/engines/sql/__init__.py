@@ -1,0 +1,1 @@
+"""The queries that both engines run word for word."""

@@ -1,0 +1,127 @@
+"""Lists in memory: truths that could have made their clicks, the errors of every setting under them, later clicks."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from prudent.base.arrays import FloatArray
+from prudent.bounds import Bound, Exposure
+from prudent.click_models import Evidence
+from prudent.click_models.base import Fitted
+from prudent.click_models.simulate import World, best_lists, value
+from prudent.counts.lists import Shown
+from prudent.evaluation.tune.results import Confirmation
+from prudent.policies.ranking import Lists, as_table
+from prudent.research.protocol import sweep, with_settings
+from prudent.research.sources import clicked, nameless_world
+
+_DRAWS = 200  # from the posterior of later clicks: their spread is known to a twentieth
+
+
+class Arm(NamedTuple):
+    """A bound, at each δ that it is tried at."""
+
+    bound: Bound
+    deltas: tuple[float | None, ...]  # None: as the bound is
+
+    @property
+    def names(self) -> list[str]:
+        """Every setting as it is spelled."""
+        return [str(self.bound if delta is None else with_settings(self.bound, delta=delta)) for delta in self.deltas]
+
+    def lists(self, evidence: Evidence, length: int) -> Iterator[Lists]:
+        """The lists of every setting."""
+        return sweep(self.bound, evidence, self.deltas, length)
+
+
+@dataclass(frozen=True, eq=False)
+class Past:
+    """Lists, and the posterior of all that could have made their clicks."""
+
+    lists: Shown
+    fitted: Fitted
+    alpha: FloatArray  # of every pair
+    beta: FloatArray
+
+    @classmethod
+    def of(cls, lists: Shown, fitted: Fitted) -> "Past":
+        """With the prior that follows exposure."""
+        alpha, beta = posterior(fitted.evidence(lists.cells))
+        expanded = Shown(
+            lists.context,
+            np.repeat(lists.items, lists.n, axis=0),
+            np.repeat(lists.clicks, lists.n, axis=0),
+            np.ones(int(lists.n.sum()), np.int64),
+        )
+        return cls(expanded, fitted, alpha, beta)
+
+    @property
+    def share(self) -> FloatArray:
+        """Of the lists, per context."""
+        return np.bincount(self.lists.list_context) / len(self.lists.n)
+
+    def truth(self, random: np.random.Generator) -> World:
+        """A world that could have made these clicks."""
+        # A posterior that is all but certain may round to 0 or 1, which no click model allows.
+        return self.world(random.beta(self.alpha, self.beta).clip(1e-12, 1 - 1e-12))
+
+    def world(self, theta: FloatArray) -> World:
+        """The world in which items have this attraction."""
+        model = self.fitted.model
+        kind = str(model).partition("(")[0]
+        weight = model.weight(self.fitted.parameter)[: self.lists.length]
+        position = weight if kind == "pbm" else 1 - weight
+        return nameless_world(np.bincount(self.lists.context), theta, np.zeros(theta.size), kind, position)
+
+    def errors(self, arms: Sequence[Arm], random: np.random.Generator) -> FloatArray:
+        """V(A*) − V(Â) of every setting on one log, and last of the logged lists; contexts weigh by their lists."""
+        world = self.truth(random)
+        log = clicked(world, self.lists.items, random)
+        evidence = self.fitted.model.evidence(log)
+        best = value(world, best_lists(world))
+        found = [
+            best - value(world, as_table(lists, len(best), world.length))
+            for arm in arms
+            for lists in arm.lists(evidence, world.length)
+        ]
+        logged = best[log.list_context] - value(world, log.items)
+        return np.append((np.array(found) * self.share).sum(axis=1), logged.mean())
+
+
+def posterior(evidence: Evidence) -> tuple[FloatArray, FloatArray]:
+    """α and β of every pair, under the prior that follows exposure."""
+    prior = Exposure().prior(evidence)
+    return prior.alpha + evidence.positive, prior.beta + evidence.negative
+
+
+def confirm(past: Past, evidence: Evidence, later: FloatArray, bound: str, both: Sequence[Bound]) -> Confirmation:
+    """Compare the lists of two bounds, learned from real clicks, on later ones.
+
+    evidence
+        Of later clicks, for the pairs of the past.
+    later
+        Lists of each context.
+    """
+    mine = past.fitted.evidence(past.lists.cells)
+    length = past.lists.length
+    tables = [as_table(next(sweep(bound, mine, (None,), length)), len(later), length) for bound in both]
+    alpha, beta = posterior(evidence)
+    share = later / later.sum()
+    random = np.random.default_rng(0)
+    drawn = np.array(
+        [
+            [(share * value(world, table)).sum() for table in tables]
+            for world in (past.world(random.beta(alpha, beta).clip(1e-12, 1 - 1e-12)) for _ in range(_DRAWS))
+        ]
+    )
+    difference = drawn[:, 0] - drawn[:, 1]
+    return Confirmation(
+        bound=bound,
+        value=float(drawn[:, 0].mean()),
+        default_value=float(drawn[:, 1].mean()),
+        difference=float(difference.mean()),
+        difference_se=float(difference.std(ddof=1)),
+        lists=int(later.sum()),
+    )

@@ -1,6 +1,0 @@
-"""Why an item stands where it stands: the list that was mostly shown beside the new one, in numbers and in words."""
-
-from prudent.explanation.base import Candidate, Explanation
-from prudent.explanation.gathering import explain
-
-__all__ = ["Candidate", "Explanation", "explain"]

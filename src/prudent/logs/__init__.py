@@ -1,0 +1,1 @@
+"""Logs: which columns mean what, in which formats, and readers for formats of others."""

@@ -1,0 +1,371 @@
+"""User Behavior Insights (UBI) of OpenSearch, Elasticsearch and Solr: records of queries, and of what users did next.
+
+The records become a Parquet file of lists in three steps, all in DuckDB: the fields that matter are taken out of them,
+every query gets the one list it showed, and clicks are laid over the lists. All files are temporary and may be larger
+than memory.
+"""
+
+from collections.abc import Mapping, Sequence
+from os import PathLike
+from pathlib import Path
+
+import duckdb
+
+from prudent.base.errors import LogError, UsageError, WriteError, did_you_mean
+from prudent.logs.json_lines import json_fault, without_bom
+from prudent.logs.log import Log, file_format, find_files, path_names
+from prudent.storage.database import Database, first_line
+from prudent.storage.files import TemporaryFolder, reason
+from prudent.storage.quoting import file_text, text
+
+Paths = str | PathLike[str] | Sequence[str | PathLike[str]]
+
+_ACTIONS_TO_NAME = 8  # to choose from, in a message
+
+
+def ubi(
+    *sources: Paths,
+    clicks: str | Sequence[str] = "click",
+    impressions: str | Sequence[str] = "impression",
+    context: str = "user_query",
+    engine: Database | None = None,
+) -> Log:
+    """The records of User Behavior Insights, specification 1.0 to 1.3, as a `Log`.
+
+    ``sources`` are files, globs or several of them, JSON Lines (gzipped or not) or Parquet, such as
+    ``ubi("ubi_queries.ndjson", "ubi_events.ndjson")``. Which records are queries and which are events is told by their
+    fields: an event has an ``action_name``. A record may stand in the ``_source`` of a search hit.
+
+    The list of a query is its ``query_response_hit_ids``; where these are missing, the items of its impression events,
+    by ``event_attributes.position.ordinal``. Ordinals begin at 0 if any impression has the ordinal 0, else at 1. A
+    position is clicked if at least one event of the query, by ``query_id``, has an action among ``clicks`` and the
+    item's ``event_attributes.object.object_id``. ``context`` is a field of the query, or a path such as
+    ``"query_attributes.category"``. Ids and contexts are text, as they are in the index: 7 and "7" are one id.
+
+    What cannot be used is dropped, and counted in ``left_out`` by reason.
+    """
+    clicks, impressions = _actions(clicks, "clicks"), _actions(impressions, "impressions")
+    for action in clicks:
+        if action in impressions:
+            raise UsageError(f"The action {action!r} cannot be a click and an impression at once.")
+    if not all(context.split(".")):
+        raise UsageError(f"context is {context!r}; it is a field of the query records, such as 'user_query'.")
+    files = find_files([name for source in sources for name in path_names(source)])
+    folder = TemporaryFolder()
+    lists = folder.path / "lists.parquet"
+    with (engine or Database()).connect(spill=folder.path) as connection:
+        try:
+            connection.execute("set preserve_insertion_order = false")  # neither records nor lists have an order
+            for step in _taken_out(files, folder.path, context):
+                connection.execute(step)
+            _check_records(connection, files, clicks)
+            for step in _put_together(folder.path, clicks, impressions):
+                connection.execute(step)
+            connection.execute(f"copy ({_LISTS}) to {text(lists)} (format parquet)")
+            left_out = _left_out(connection)
+            _check_landed(connection, files)
+        except duckdb.Error as error:
+            raise _explain(error, files) from error
+    for used in folder.path.iterdir():
+        if used != lists and used.is_file():
+            used.unlink()
+    return Log([lists], origin=tuple(map(str, files)), left_out=left_out, _folder=folder)
+
+
+def _actions(given: str | Sequence[str], setting: str) -> list[str]:
+    actions = [given] if isinstance(given, str) else list(given)
+    if not all(actions) or (setting == "clicks" and not actions):
+        raise UsageError(f"{setting} is {given!r}; it is one or several names of actions, such as 'click'.")
+    return actions
+
+
+# --- first step: records, from whatever they are written in ---------------------------------------------------------
+
+_FIELDS = {
+    "query_id": "/query_id",
+    "action": "/action_name",
+    "hits": "/query_response_hit_ids",
+    "asked": "/user_query",
+    "attributes": "/event_attributes",
+    "object": "/event_attributes/object/object_id",
+    "ordinal": "/event_attributes/position/ordinal",
+}
+
+# Text, or an integer as its text; a fraction, a structure or true is no name, and a NUL byte tells of a broken file.
+# A cast alone would name items {"id":1}. DuckDB calls integers of more than 64 bits fractions, but keeps their digits.
+_NAME = """
+    create temp macro name(field) as case json_type(field)
+        when 'VARCHAR' then case when not contains(field ->> '$', chr(0)) then field ->> '$' end
+        when 'UBIGINT' then field::varchar when 'BIGINT' then field::varchar
+        when 'DOUBLE' then nullif(regexp_extract(field::varchar, '^-?[0-9]+$'), '')
+    end
+"""
+
+# As the index reads them: 3, 3.0 and "3" are one integer.
+_ORDINAL = r"""
+    create temp macro whole(field) as
+        try_cast(regexp_extract(field ->> '$', '^([0-9]{1,9})(\.0+)?$', 1) as integer)
+"""
+
+
+def _taken_out(files: Sequence[Path], folder: Path, context: str) -> Sequence[str]:
+    """What makes the views `written`, records as JSON, and `records`, with `row`, a number as good as a name."""
+    fields = {**_FIELDS, "context": "".join(f"/{_pointed(part)}" for part in context.split("."))}
+    pointers = [*fields.values(), *(f"/_source{pointer}" for pointer in fields.values())]
+    # One look into a record for all fields; a null that is written there is as good as none.
+    either = [
+        f"coalesce(nullif(found[{place}], 'null'), nullif(found[{place + len(fields)}], 'null')) as {name}"
+        for place, name in enumerate(fields, start=1)
+    ]
+    records = folder / "records.parquet"
+    return [
+        _NAME,
+        _ORDINAL,
+        f"create temp view written as {' union all '.join(_written(files, folder))}",
+        f"""
+            copy (
+                with looked_into as (
+                    select json_extract(record, [{", ".join(map(text, pointers))}]) as found from written
+                ),
+                fields as (select {", ".join(either)} from looked_into)
+                select name(query_id) as query_id,
+                    case
+                        when name(action) is not null then 'event'
+                        when attributes is not null then null
+                        when query_id is not null or hits is not null or asked is not null then 'query'
+                    end as kind,
+                    name(context) as context,
+                    case
+                        when json_type(hits) = 'ARRAY'
+                            then nullif(list_transform(hits::json[], lambda hit: name(hit)), [])
+                        when hits is not null then [name(hits)]  -- to the index, a value is a list of one
+                    end as items,
+                    name(action) as action,
+                    name(object) as item,
+                    whole(ordinal) as ordinal
+                from fields
+            ) to {text(records)} (format parquet)
+        """,
+        f"create temp view records as select *, file_row_number as row from read_parquet({file_text(records)}, "
+        "file_row_number = true, hive_partitioning = false)",
+    ]
+
+
+def _written(files: Sequence[Path], folder: Path) -> list[str]:
+    """Queries for the records of all files as JSON."""
+    formats = {file: file_format([file]) for file in files}
+    selects = []
+    for file, kind in formats.items():
+        if kind == "csv":
+            raise LogError(f"{file} is CSV, which holds no records of UBI: export JSON Lines or Parquet.")
+        if kind == "parquet":
+            read = f"read_parquet({file_text(file)}, binary_as_string = true, hive_partitioning = false)"
+            selects.append(f"select to_json(columns) as record from {read} as columns")
+    texts = [file for file, kind in formats.items() if kind == "jsonl"]
+    plain = [without_bom(file, folder / f"{number}.jsonl") for number, file in enumerate(texts)]
+    if plain:
+        listed = ", ".join(map(file_text, plain))
+        selects.append(f"select json as record from read_json_objects([{listed}], format = 'newline_delimited')")
+    return selects
+
+
+def _pointed(part: str) -> str:
+    """A key in a JSON pointer."""
+    return part.replace("~", "~0").replace("/", "~1")
+
+
+def _check_records(connection: duckdb.DuckDBPyConnection, files: Sequence[Path], clicks: Sequence[str]) -> None:
+    counted = "select count(*) filter (kind = 'query'), count(*) filter (kind = 'event') from records"
+    ((queries, events),) = connection.execute(counted).fetchall()
+    where = ", ".join(map(str, files))
+    if not queries and not events:
+        objects = "from written where json_type(record) = 'OBJECT'"
+        fields = connection.execute(f"select json_keys(record) {objects} limit 1").fetchall()
+        if fields and {"items", "clicks"} <= set(fields[0][0]):
+            raise LogError(
+                f"{where}: no query_response_hit_ids and no action_name, but items and clicks: these are lists "
+                "already, such as prudent split writes. Leave out --format (in Python, prudent.Log)."
+            )
+    if not queries:
+        found = "only events" if events else "neither queries nor events"
+        hits = "" if events else " Of the response to a search, write one hit per line: jq -c '.hits.hits[]'."
+        raise LogError(
+            f"{where}: {found}. Give the records of queries too, which have a query_id and, best of all, "
+            f"query_response_hit_ids.{hits}"
+        )
+    if not events:
+        raise LogError(f"{where}: only queries. Give the records of events too, which have an action_name.")
+    by_action = dict(
+        connection.execute(
+            "select action, count(*) from records where kind = 'event' group by action order by count(*) desc, action"
+        ).fetchall()
+    )
+    if not any(action in by_action for action in clicks):
+        named = ", ".join(f"{action!r} ({n:,})" for action, n in list(by_action.items())[:_ACTIONS_TO_NAME])
+        raise LogError(
+            f"{where}: no event has the action {' or '.join(map(repr, clicks))}.{did_you_mean(clicks[0], by_action)} "
+            f"There are: {named}. Say which are clicks: clicks=... (--click-action)."
+        )
+
+
+# --- second and third step: lists, and the clicks on them -------------------------------------------------------------
+
+
+def _put_together(folder: Path, clicks: Sequence[str], impressions: Sequence[str]) -> Sequence[str]:
+    """What makes the tables `known`, `paged`, `seen`, `pages` and `clicked`."""
+    pages = folder / "pages.parquet"
+    shown_actions = ", ".join(map(text, impressions)) or "null"
+    return [
+        "create temp view queries as select row, query_id, context, items from records where kind = 'query'",
+        f"""
+            create temp view clicks as
+            select row, query_id, item from records
+            where kind = 'event' and action in ({", ".join(map(text, clicks))})
+        """,
+        f"""
+            create temp view impressions as
+            select query_id, item, ordinal from records where kind = 'event' and action in ({shown_actions})
+        """,
+        # Of several records under one id, those without hits say nothing. The others must say the same; whether they
+        # do is asked of 64 bits of each, which keeps lists out of the memory.
+        """
+            create temp table known as
+            select query_id,
+                coalesce(min(row) filter (items is not null), min(row)) as page,
+                count(items) > 0 as listed,
+                case when listed then min(said) filter (items is not null) <> max(said) filter (items is not null)
+                    else min(said) <> max(said)
+                end as disagree
+            from (select *, hash(context, items) as said from queries where query_id is not null)
+            group by query_id
+        """,
+        # Hits that go on where others end, or that begin with them, are a page or a scroll further down.
+        """
+            create temp table paged as
+            with told as (
+                select distinct query_id, context, items
+                from queries join known using (query_id)
+                where disagree and items is not null
+            ),
+            together as (
+                select query_id, list(items) as lists, max(items) as last  -- of a list and its beginnings, the list
+                from told
+                group by query_id
+                having count(context) in (0, count(*)) and count(distinct context) <= 1
+            )
+            select query_id from together
+            where len(list_distinct(flatten(lists))) = len(flatten(lists))
+                or len(list_filter(lists, lambda hits: hits <> last[1:len(hits)])) = 0
+        """,
+        """
+            create temp table seen as
+            with start as (select case when min(ordinal) = 0 then 0 else 1 end as first from impressions),
+            once as (
+                select distinct page, item, ordinal
+                from impressions join known using (query_id)
+                where not listed and not disagree and item is not null and ordinal is not null
+            )
+            select page, list(item order by ordinal) as items,
+                count(distinct item) < count(*) or count(distinct ordinal) < count(*) as contradict,
+                not contradict and (min(ordinal) <> any_value(first) or max(ordinal) - min(ordinal) + 1 <> count(*))
+                    as gap
+            from once, start
+            group by page
+        """,
+        f"""
+            copy (
+                select page, known.query_id, context, coalesce(queries.items, seen.items) as items
+                from queries join known on row = page left join seen using (page)
+                where not disagree and (listed or (not contradict and not gap))
+            ) to {text(pages)} (format parquet)
+        """,
+        f"create temp view pages as from read_parquet({file_text(pages)}, hive_partitioning = false)",
+        """
+            create temp table clicked as
+            select page, list_position(items, item) as spot, count(*) as clicks
+            from clicks join pages using (query_id)
+            where list_contains(items, item)
+            group by page, spot
+        """,
+    ]
+
+
+_LISTS = """
+    with spots as (select page, list(spot) as spots from clicked group by page)
+    select context, items,
+        list_transform(items, lambda item, place: coalesce(list_contains(spots, place), false)::utinyint) as clicks
+    from pages left join spots using (page)
+"""
+
+_LEFT_OUT: Mapping[str, str] = {
+    "records that are neither a query nor an event": "from records where kind is null",
+    "queries without an id": "from queries where query_id is null",
+    "repeated records of a query": (
+        "from queries where query_id is not null and row not in (select page from known) and query_id in "
+        "(select query_id from known where not disagree)"
+    ),
+    "queries with several pages of hits under one id": "from paged",
+    "queries whose records disagree": "from known where disagree and query_id not in (select query_id from paged)",
+    "queries without a list": "from known where not listed and not disagree and page not in (select page from seen)",
+    "queries whose impressions contradict each other": "from seen where contradict",
+    "queries with a gap in their impressions": "from seen where gap",
+    "events without a query": (
+        "from (select query_id from clicks union all select query_id from impressions) where query_id is null"
+    ),
+    "events of unknown queries": (
+        "from (select query_id from clicks union all select query_id from impressions) "
+        "where query_id not in (select query_id from known)"
+    ),
+    "impressions without an item or an ordinal": (
+        "from impressions join known using (query_id) where not listed and not disagree "
+        "and (item is null or ordinal is null)"
+    ),
+    "clicks without an item": "from clicks where query_id in (select query_id from known) and item is null",
+    "clicks of queries that are left out": (
+        "from clicks join known using (query_id) where item is not null and page not in (select page from pages)"
+    ),
+    "clicks outside their list": (
+        "from clicks join pages using (query_id) where item is not null and not coalesce(list_contains(items, item), "
+        "false)"
+    ),
+}
+
+
+def _left_out(connection: duckdb.DuckDBPyConnection) -> dict[str, int]:
+    ((*counted,),) = connection.execute(
+        f"select {', '.join(f'(select count(*) {what})' for what in _LEFT_OUT.values())}"
+    ).fetchall()
+    return {why: n for why, n in zip(_LEFT_OUT, counted, strict=True) if n}
+
+
+def _check_landed(connection: duckdb.DuckDBPyConnection, files: Sequence[Path]) -> None:
+    """Clicks that all miss their lists are no log with few clicks but ids of two kinds."""
+    if connection.execute("from clicked limit 1").fetchall():
+        return
+    where = ", ".join(map(str, files))
+    missed = connection.execute(
+        "select item, items from clicks join pages using (query_id) where item is not null order by item, items limit 1"
+    ).fetchall()
+    if missed:
+        ((item, items),) = missed
+        raise LogError(
+            f"{where}: no click is on an item of its list. The first of them is on the object_id {item!r}, and its "
+            f"list begins with {', '.join(map(repr, items[:3]))}: are these ids from the same field of the index?"
+        )
+    raise LogError(f"{where}: no click names a query that shows a list, by its query_id. Are they from the same days?")
+
+
+# --- what is wrong ----------------------------------------------------------------------------------------------------
+
+
+def _explain(error: duckdb.Error, files: Sequence[Path]) -> LogError | WriteError:
+    """What Database stumbled over: the line, found by looking again from the top, or else its own words."""
+    said, where = str(error), ", ".join(map(str, files))
+    if isinstance(error, duckdb.OutOfMemoryException):
+        return LogError(f"Reading {where} needs more memory than allowed: {first_line(error)} Raise --memory.")
+    if "Could not write" in said or "No space left" in said:
+        return WriteError(
+            f"Cannot write temporary files while reading {where}: {reason(error)}. Set TMPDIR to a place."
+        )
+    texts = [file for file in files if file_format([file]) == "jsonl"]
+    return LogError((json_fault(texts, {}) if "JSON" in said else None) or f"Cannot read {where}: {first_line(error)}")

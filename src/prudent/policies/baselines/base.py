@@ -1,0 +1,103 @@
+"""What every rival offers, and what they share: clips, and the first of the best."""
+
+from math import inf
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from prudent.base.arrays import FloatArray, IntArray
+from prudent.base.errors import UsageError
+from prudent.base.spec import Registry, as_number
+from prudent.policies.baselines.totals import Placed, Totals
+from prudent.policies.ranking import Lists
+
+
+class Choice(NamedTuple):
+    """The lists of a rival, and what it makes of their items."""
+
+    lists: Lists
+    adds: FloatArray  # one entry per listed item: what it is estimated to add to its list's clicks at its place
+    best: FloatArray  # one entry per pair: its highest estimate wherever it may stand
+    usual: FloatArray  # one entry per logged context: the value, by the same estimate, of the list it saw most often
+
+
+class Rival(Protocol):
+    """A way from whole lists to the best list of each context; its settings are its fields."""
+
+    def choose(self, totals: Totals) -> Choice:
+        """The best list of every context that was logged, with its estimates."""
+        ...
+
+    def lists(self, totals: Totals) -> Lists:
+        """The lists alone."""
+        return self.choose(totals).lists
+
+
+rivals: Registry[Rival] = Registry("method")
+
+
+# --- clips -------------------------------------------------------------------------------------------------------
+
+_PRINTED = {0.05: 1.0, 0.1: 5.0, 0.15: 10.0, 0.2: 50.0, 1.0: inf}
+
+
+def clip_for(delta: float) -> float:
+    """The clip M that stands beside δ in the figures of Sec. 8.3.
+
+    The table as printed; all its entries from δ = .25 to .95 are M = 2000δ − 400, and so are the ones it leaves out.
+    Below .25 no rule joins the entries, and there is no M for a δ that was not printed.
+
+    >>> clip_for(0.2), clip_for(0.3), clip_for(1)
+    (50.0, 200.0, inf)
+    """
+    near = round(as_number(delta), 9)  # sweeps arrive as 0.15000000000000002
+    if near in _PRINTED:
+        return _PRINTED[near]
+    if not 0.25 <= near < 1:
+        raise UsageError(f"No clip belongs to delta={delta}. Below .25 only .05, .1, .15 and .2 have one; at most 1.")
+    return round(2000 * near - 400, 6)
+
+
+def check_clip(clip: object) -> None:
+    """A clip caps a weight: a positive number, and at infinity nothing."""
+    if not as_number(clip) > 0:
+        raise UsageError(f"clip is {clip}; it must be a number above 0, or inf for none.")
+
+
+def clipped_rate(clicks: IntArray, n: IntArray, logged: IntArray, clip: float) -> FloatArray:
+    """(1/N) · min(M, N/n) · clicks.
+
+    Written as the smaller of two quotients of integers: where two values are equal, so are then their last digits.
+    """
+    most = min(clip, float(logged.max(initial=1)))  # no N/n exceeds it, and 0 · ∞ is no number
+    return np.minimum(most * clicks / logged, clicks / n)
+
+
+# --- the best of each group ------------------------------------------------------------------------------------------
+
+
+def first_of_best(group: IntArray, *keys: FloatArray | IntArray) -> IntArray:
+    """The row of each group, which ascends, with the largest first key, then second key ...; the first of equals."""
+    row = np.arange(len(group))
+    for key in keys:
+        start = np.flatnonzero(np.diff(group[row], prepend=-1))
+        value = key[row]
+        most = np.repeat(np.maximum.reduceat(value, start), np.diff(start, append=len(row)))
+        row = row[value == most]
+    return row[np.flatnonzero(np.diff(group[row], prepend=-1))]
+
+
+def usual_values(totals: Totals, estimate: FloatArray) -> FloatArray:
+    """The sum of estimates over the list that each logged context saw most often."""
+    items = totals.items[totals.usual]
+    key = totals.placed.pair * totals.length + totals.placed.position
+    place = np.searchsorted(key, items * totals.length + np.arange(totals.length))
+    return np.asarray(np.sum(estimate[place], axis=1, where=items >= 0))
+
+
+def best_placed(placed: Placed, estimate: FloatArray, pairs: int) -> FloatArray:
+    """The highest estimate of each pair at the positions where it was shown; −∞ for what was never shown."""
+    best = np.full(pairs, -np.inf)
+    start = np.flatnonzero(np.diff(placed.pair, prepend=-1))
+    best[placed.pair[start]] = np.maximum.reduceat(estimate, start)
+    return best

@@ -1,0 +1,131 @@
+"""The lists of a policy in the words of the programs that serve them; each module registers one target.
+
+>>> list(targets)
+['csv', 'elasticsearch-rules', 'jsonl', 'redis', 'sql', 'trec-run']
+>>> str(parse("sql(table=lists)"))
+'sql(table=lists)'
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from prudent import __version__
+from prudent.base.errors import PolicyError, UsageError
+from prudent.engines.duckdb.engine import DuckDB
+from prudent.engines.duckdb.open import INTEGERS
+from prudent.policies.export.base import Target, targets
+from prudent.policies.export.elasticsearch import ElasticsearchRules
+from prudent.policies.export.plain import Csv, JsonLines
+from prudent.policies.export.redis import Redis
+from prudent.policies.export.sql import Sql
+from prudent.policies.export.trec import TrecRun
+from prudent.policies.policy import Policy, check_lists
+from prudent.storage.files import TemporaryFolder, check_not_read, check_target, reason, replacing, write_manifest
+from prudent.storage.quoting import file_text, text
+
+__all__ = [
+    "Csv",
+    "ElasticsearchRules",
+    "JsonLines",
+    "Redis",
+    "Sql",
+    "Target",
+    "TrecRun",
+    "export",
+    "parse",
+    "targets",
+]
+
+parse = targets.parse
+"""The target that a spelling stands for."""
+
+
+def export(
+    policy: Policy | str | PathLike[str],
+    to: str | Target,
+    path: str | PathLike[str],
+    engine: DuckDB | None = None,
+) -> dict[str, Any]:
+    """Write the lists of a policy to a file that another program reads, and return its manifest.
+
+    ``policy`` is one, or the file of one. ``to`` is ``jsonl``, ``csv``, ``trec-run``, ``elasticsearch-rules``,
+    ``redis`` or ``sql``, with settings in brackets: ``"sql(table=lists)"``. The same policy gives the same bytes. The
+    file is written whole or not at all, and what it holds is loaded whole or not at all where the program can do that.
+
+    >>> import duckdb, pathlib, prudent, tempfile
+    >>> clicks = "select 'shoes' as context, ['i1', 'i2'] as items, [0, 1] as clicks from range(9)"
+    >>> log = prudent.Log(duckdb.sql(clicks))
+    >>> policy = prudent.rank(prudent.count(log), model="cm", bound="mle")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     done = prudent.export(policy, to="jsonl", path=f"{folder}/lists.jsonl")
+    ...     print(pathlib.Path(folder, "lists.jsonl").read_text(), end="")
+    {"context":"shoes","items":["i2","i1"],"lower":[1.0,0.0]}
+    """
+    target = parse(to) if isinstance(to, str) else to
+    if not isinstance(target, Target):
+        raise UsageError(f"{to!r} is no target. Known: {', '.join(targets)}.")
+    check_target(path)
+    given = policy if isinstance(policy, Policy) else Policy.read(policy)
+    check_not_read(path, given.files)
+    folder = TemporaryFolder()
+    lists = folder.path / "lists.parquet"
+    with _enough_memory(), (engine or DuckDB()).connect(spill=folder.path) as connection:
+        given.lists().write_parquet(str(lists))  # into a database of our own, which may spill
+        for step in (*_views(lists), *target.macros):
+            connection.execute(step)
+        _check_types(connection)
+        check_lists(connection, "lists")
+        parts = target.parts(connection)
+        with replacing(path) as part, _enough_memory():
+            connection.execute(f"copy ({parts}) to {text(part)} (format blob)")
+        ((contexts, items),) = connection.execute("select count(distinct context), count(*) from lists").fetchall()
+        manifest = {
+            "prudent": __version__,
+            "to": str(target),
+            "contexts": contexts,
+            "items": items,
+            **target.about(connection),
+            "policy": dict(given.provenance),
+        }
+    write_manifest(path, manifest)
+    return manifest
+
+
+@contextmanager
+def _enough_memory() -> Iterator[None]:
+    try:
+        yield
+    except duckdb.OutOfMemoryException as error:
+        raise PolicyError(f"Exporting needs more memory than allowed: {reason(error)}. Raise --memory.") from error
+
+
+def _views(lists: Path) -> tuple[str, ...]:
+    """What makes the views that targets read; see `Target`."""
+    return (
+        f"""
+            create temp view lists as
+            select context, rank::integer as rank, item, lower::double as lower, mean::double as mean,
+                positive::double as positive, negative::double as negative, impressions
+            from read_parquet({file_text(lists)}, hive_partitioning = false)
+        """,
+        # JSON knows no infinity: what a bound says of an item that it knows nothing about is null there.
+        """
+            create temp view numbered as
+            select context, list(item order by rank) as items,
+                list(case when isfinite(lower) then lower end order by rank) as lower,
+                row_number() over (order by context) as number
+            from lists
+            group by context
+        """,
+    )
+
+
+def _check_types(connection: duckdb.DuckDBPyConnection) -> None:
+    for name, kind, *_ in connection.execute("describe lists").fetchall():
+        if name in ("context", "item") and kind != "VARCHAR" and kind not in INTEGERS:
+            raise PolicyError(f"The {name}s of this policy are {kind.lower()}; names are text or integers.")

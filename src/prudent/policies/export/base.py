@@ -1,0 +1,86 @@
+"""What every target has: a query for the bytes of its file, and a look at the names that it cannot hold."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import duckdb
+
+from prudent.base.errors import PolicyError, UsageError
+from prudent.base.spec import Registry
+
+
+class Target(ABC):
+    """A kind of file to export to; its settings are its fields.
+
+    Queries read the view `lists`, which has the columns of a policy, and `numbered`, with one row per context:
+    `context`, `items` and `lower` in the order of ranks, and `number`, from 1, in the order of contexts.
+    """
+
+    macros: ClassVar[Sequence[str]] = ()  # SQL to run before the others
+
+    @abstractmethod
+    def parts(self, connection: duckdb.DuckDBPyConnection) -> str:
+        """A query for the parts of the file, in their order: bytes, one column.
+
+        Names that the target cannot hold are an error here, before anything is written.
+        """
+
+    def about(self, connection: duckdb.DuckDBPyConnection) -> dict[str, Any]:
+        """What the manifest says beyond the numbers."""
+        return {}
+
+    def load(self, path: Path) -> str:
+        """The command that loads the file, if there is one."""
+        return ""
+
+
+_PROGRAMS = {
+    "postgres": "sql",
+    "postgresql": "sql",
+    "psql": "sql",
+    "es": "elasticsearch-rules",
+    "elastic": "elasticsearch-rules",
+    "elasticsearch": "elasticsearch-rules",
+    "trec": "trec-run",
+    "json": "jsonl",
+    "ndjson": "jsonl",
+    "valkey": "redis",
+}
+"""What else people call a target, mostly by the program that reads it."""
+
+
+class Targets(Registry[Target]):
+    """The targets by name; for a name that a program has, the error says which target is meant."""
+
+    def __getitem__(self, name: str) -> type[Target]:
+        if name in _PROGRAMS:
+            raise UsageError(
+                f"No {self.kind} is called {name!r}. Did you mean {_PROGRAMS[name]!r}? Known: {', '.join(self)}."
+            )
+        return super().__getitem__(name)
+
+
+targets = Targets("target")
+
+
+def refuse(connection: duckdb.DuckDBPyConnection, column: str, bad: str, why: str) -> None:
+    """Raise if a name in a column, `context` or `item`, is bad by a condition on `name`; say the first, and why."""
+    found = connection.execute(
+        f"select min(name), count(distinct name) from (select {column}::varchar as name from lists) where {bad}"
+    ).fetchall()
+    ((name, n),) = found
+    if n:
+        others = f" (and {n - 1:,} other{'s' if n > 2 else ''})" if n > 1 else ""
+        raise PolicyError(f"The {column} {_short(name)}{others} {why}")
+
+
+def _short(name: str) -> str:
+    return repr(name) if len(name) <= 60 else f"{name[:60]!r}..."
+
+
+def check_name(setting: str, value: object) -> None:
+    """Names in settings are text; ``key=7`` on the command line reads as a number, which names nothing."""
+    if not isinstance(value, str) or not value or "\0" in value:
+        raise UsageError(f"{setting} is {value!r}; it is a name, of at least one character.")

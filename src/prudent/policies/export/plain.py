@@ -1,0 +1,52 @@
+"""Files for whatever reads files: JSON Lines and CSV."""
+
+from dataclasses import dataclass
+
+import duckdb
+
+from prudent.policies.export.base import Target, targets
+from prudent.policies.policy import COLUMNS
+
+
+@targets.register("jsonl")
+@dataclass(frozen=True)
+class JsonLines(Target):
+    """One line per context: ``{"context": ..., "items": [...], "lower": [...]}``, the best item first.
+
+    Names are strings or integers, as they are in the policy. A bound of minus infinity is ``null``.
+    """
+
+    def parts(self, connection: duckdb.DuckDBPyConnection) -> str:
+        """See `Target.parts`."""
+        line = "to_json({'context': context, 'items': items, 'lower': lower})"
+        return f"select encode({line}::varchar || chr(10)) from numbered order by number"
+
+
+@targets.register("csv")
+@dataclass(frozen=True)
+class Csv(Target):
+    """One line per item, with the columns of the policy, as RFC 4180 has it: CRLF, and quotes doubled inside of quotes.
+
+    Text stands in quotes and numbers do not, so that ``"7"`` and ``7`` stay apart.
+    """
+
+    def parts(self, connection: duckdb.DuckDBPyConnection) -> str:
+        """See `Target.parts`."""
+        kinds = {name: kind for name, kind, *_ in connection.execute("describe lists").fetchall()}
+        quoted = """'"' || replace({0}, '"', '""') || '"'"""
+        columns = [
+            # Where a number is missing the field is empty; || with null would lose the line.
+            quoted.format(name) if kinds[name] == "VARCHAR" else f"coalesce({name}::varchar, '')"
+            for name in COLUMNS
+        ]
+        return f"""
+            select part from (
+                select 0 as section, null as context, null as rank, encode('{",".join(COLUMNS)}' || {_CRLF}) as part
+                union all
+                select 1, context, rank, encode({" || ',' || ".join(columns)} || {_CRLF}) from lists
+            )
+            order by section, context, rank
+        """
+
+
+_CRLF = "chr(13) || chr(10)"

@@ -1,0 +1,59 @@
+"""Runs, for the tools that measure rankings: trec_eval, ir_measures, ranx, Anserini."""
+
+import re
+from dataclasses import dataclass
+
+import duckdb
+
+from prudent.base.errors import UsageError
+from prudent.policies.export.base import Target, check_name, refuse, targets
+from prudent.storage.quoting import text
+
+# C's isspace, and what Python's split takes for space: readers differ in whom they ask.
+_SPACE = r"[\s\x{0B}\x{00}\x{1C}-\x{1F}\x{85}\p{Z}]"
+_CONTEXTS = ("named", "numbered")
+
+
+@targets.register("trec-run")
+@dataclass(frozen=True)
+class TrecRun(Target):
+    """Lines ``qid Q0 docid rank score tag``, the format of TREC.
+
+    Readers sort by score, not by rank, and some keep no more than 24 bits of it. So the score is not the bound but the
+    number of items from here to the end of the list: it falls by one from rank to rank.
+
+    With ``contexts=numbered``, the qid is not the context but the number of its line in the export to ``jsonl``.
+    """
+
+    tag: str = "prudent"
+    contexts: str = "named"
+
+    def __post_init__(self) -> None:
+        check_name("tag", self.tag)
+        if len(self.tag.split()) != 1 or re.search(r"\s", self.tag):
+            raise UsageError(f"tag is {self.tag!r}; it is a name without spaces.")
+        if self.contexts not in _CONTEXTS:
+            raise UsageError(f"contexts is {self.contexts!r}; it is {' or '.join(_CONTEXTS)}.")
+
+    def _check(self, connection: duckdb.DuckDBPyConnection) -> None:
+        """Spaces end a field, and a run has no way to write them otherwise."""
+        bad = f"name = '' or regexp_matches(name, {text(_SPACE)})"
+        if self.contexts == "named":
+            refuse(
+                connection,
+                "context",
+                bad,
+                "has spaces or is empty, which a run cannot hold. Number the contexts: trec-run(contexts=numbered).",
+            )
+        refuse(connection, "item", bad, "has spaces or is empty, which a run cannot hold. Give items other ids.")
+
+    def parts(self, connection: duckdb.DuckDBPyConnection) -> str:
+        """See `Target.parts`."""
+        self._check(connection)
+        qid = "number" if self.contexts == "numbered" else "lists.context"
+        fields = f"concat_ws(' ', {qid}, 'Q0', item, rank, len(items) - rank + 1, {text(self.tag)})"
+        return f"""
+            select encode({fields} || chr(10))
+            from lists join numbered on lists.context = numbered.context
+            order by number, rank
+        """

@@ -1,0 +1,121 @@
+"""The best list for given scores and position weights, for any number of contexts at once."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from prudent.base.arrays import BoolArray, FloatArray, IntArray
+from prudent.bounds.base import Scores
+from prudent.click_models.base import Evidence
+from prudent.counts.cells import Cells
+
+
+class Lists(NamedTuple):
+    """Lists of all contexts, sorted by context and rank: one entry per listed item."""
+
+    row: IntArray  # which pair
+    context: IntArray
+    rank: IntArray  # position in the list, from 1
+
+
+def as_table(lists: Lists, contexts: int, length: int) -> IntArray:
+    """The pairs of each context's list, one row each, with −1 where it has no item."""
+    table = np.full((contexts, length), -1)
+    table[lists.context, lists.rank - 1] = lists.row
+    return table
+
+
+def position_weights(evidence: Evidence, length: int) -> FloatArray:
+    """Weight of each position of a list; where no logged list had an item, nothing is known, and nothing counts."""
+    weight = np.zeros(length)
+    weight[: len(evidence.weight)] = evidence.weight[:length]
+    return weight
+
+
+def best_lists(evidence: Evidence, scores: Scores, length: int, offered: BoolArray | None = None) -> Lists:
+    """For each context the list with the highest value of lower bounds (Algorithm 1), of `offered` pairs or of all.
+
+    All three values grow with every item's score and, by the rearrangement inequality, are largest when the
+    k-th best item stands at the k-th heaviest position. Ties go to the higher mean, then more impressions, then the
+    smaller name, so that a run repeats itself to the byte.
+    """
+    offered = np.ones(len(evidence.context), bool) if offered is None else offered
+    if not offered.any():
+        return Lists(*(np.zeros(0, np.int64) for _ in Lists._fields))
+    within_reach = _may_be_listed(evidence.context, np.where(offered, scores.lower, -np.inf), length)
+    row = np.flatnonzero(within_reach & offered)
+    keys = evidence.item, -evidence.impressions, -scores.mean, -scores.lower, evidence.context
+    row = row[np.lexsort([key[row] for key in keys])]
+    context = evidence.context[row]
+    starts = np.flatnonzero(np.diff(context, prepend=-1))
+    size = np.diff(starts, append=len(context))
+    place = np.arange(len(context)) - np.repeat(starts, size)
+    chosen = place < length
+    row, context, place = row[chosen], context[chosen], place[chosen]
+    size = np.repeat(np.minimum(size, length), np.minimum(size, length))
+    if evidence.by_weight:
+        place = _heaviest_first(position_weights(evidence, length))[size, place]
+    order = np.argsort(context * length + place)
+    return Lists(row[order], context[order], place[order] + 1)
+
+
+def _may_be_listed(context: IntArray, lower: FloatArray, length: int) -> BoolArray:
+    """Leave only what reaches its context's K-th highest score: nothing else needs sorting."""
+    keep = np.ones(len(context), bool)
+    size = np.bincount(context)
+    start = np.cumsum(size) - size
+    # Contexts of similar size share one padded table, so that the padding is less than the data.
+    width = 1 << np.ceil(np.log2(np.maximum(size, 1))).astype(int)
+    for w in np.unique(width[size > length]):
+        crowded = np.flatnonzero((width == w) & (size > length))
+        row = start[crowded, None] + np.arange(w)
+        inside = np.arange(w) < size[crowded, None]
+        table = np.where(inside, lower[np.minimum(row, len(lower) - 1)], -np.inf)
+        least = np.partition(table, w - length, axis=1)[:, w - length]
+        keep[row[inside]] = (table >= least[:, None])[inside]
+    return keep
+
+
+def _heaviest_first(weight: FloatArray) -> IntArray:
+    """Row m: the positions of a list of m items, from the heaviest to the lightest."""
+    table = np.zeros((len(weight) + 1, len(weight)), np.int64)
+    for size in range(1, len(weight) + 1):
+        table[size, :size] = np.argsort(-weight[:size], kind="stable")
+    return table
+
+
+def usual_lists(cells: Cells, length: int) -> Lists:
+    """The list that each context mostly saw: position by position, the item most often shown there and not higher up.
+
+    Counts have no memory of whole lists; this one is made of their margins.
+    """
+    starts = np.flatnonzero(np.diff(cells.pair, prepend=-1) | np.diff(cells.position, prepend=-1))
+    pair, position, shown = cells.pair[starts], cells.position[starts], np.add.reduceat(cells.n, starts)
+    by_position = np.argsort(position, kind="stable")
+    ends = np.cumsum(np.bincount(position, minlength=1))
+    taken = np.zeros(cells.pairs, bool)
+    rows, ranks = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+    for place in range(1, min(length, len(ends) - 1) + 1):
+        at = by_position[ends[place - 1] : ends[place]]
+        at = at[~taken[pair[at]]]
+        if not len(at):
+            continue
+        new = np.diff(cells.context[pair[at]], prepend=-1) > 0
+        most = np.maximum.reduceat(shown[at], np.flatnonzero(new))[np.cumsum(new) - 1]
+        # Cells are sorted by name within a context: the first of equals has the smaller name.
+        best = pair[at[shown[at] == most]]
+        best = best[np.diff(cells.context[best], prepend=-1) > 0]
+        taken[best] = True
+        rows.append(best)
+        ranks.append(np.full(len(best), place))
+    row, rank = np.concatenate(rows), np.concatenate(ranks)
+    order = np.argsort(cells.context[row] * (length + 1) + rank)
+    return Lists(row[order], cells.context[row[order]], rank[order])
+
+
+def list_values(evidence: Evidence, lists: Lists, attraction: FloatArray, length: int, contexts: int) -> FloatArray:
+    """Value of each context's list, under the model of the evidence, when its items have this attraction."""
+    table = np.zeros((contexts, length))
+    # θ is never negative: where a bound is, 0 is the better one.
+    table[lists.context, lists.rank - 1] = np.clip(attraction[lists.row], 0, 1)
+    return evidence.model.value(table, position_weights(evidence, length))

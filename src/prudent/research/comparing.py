@@ -1,0 +1,156 @@
+"""Comparing methods on the same logs: whose error is lower, and how sure that is.
+
+Errors of two methods are compared repetition by repetition, since both saw the same logs. At one δ a method is
+
+- *lower* or *higher* than another if the mean difference is more than two paired standard errors from zero;
+- *the same* if it is not, and two standard errors away it would still be within a tenth of the other's error;
+- otherwise *unclear*: more repetitions would tell.
+
+With few repetitions two standard errors are too few: their place is taken by as many as Student's t needs for the same
+confidence (4.5 for 3 repetitions, 2.9 for 5, 2.0 from 100 on).
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from math import ceil, isnan, nan
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from scipy.special import ndtr, stdtrit
+
+from prudent.base.arrays import FloatArray
+from prudent.research.table import TINY, Arm, read_repetitions, standard_error
+from prudent.storage.files import manifest_path
+
+Word = Literal["holds", "fails", "depends", "unclear"]
+Order = Literal["lower", "higher", "same", "unclear"]
+
+ALMOST_ANY, MOST = 7 / 8, 1 / 2
+NEAR = 0.1  # errors nearer than this share of one another are the same
+
+
+# --- tables ----------------------------------------------------------------------------------------------------------
+
+
+def nearest(deltas: Sequence[float | None], level: float) -> float | None:
+    """The δ that is nearest to a level."""
+    return min(deltas, key=lambda delta: abs((delta or 0) - level))
+
+
+@dataclass(frozen=True, eq=False)
+class Panel:
+    """One panel of a figure: the errors of every method at every δ, on the same logs."""
+
+    data: str
+    logging: str
+    model: str
+    n: int
+    errors: Mapping[tuple[str, float | None], FloatArray]
+
+    def has(self, *methods: str) -> bool:
+        """Whether all of them were measured."""
+        return set(methods) <= {method for method, _ in self.errors}
+
+    def deltas(self, *methods: str) -> list[float | None]:
+        """The values of δ of these methods; one that is None where none of them has any."""
+        found = {delta for method, delta in self.errors if method in methods and delta is not None}
+        return [*sorted(found)] or [None]
+
+    def at(self, method: str, delta: float | None) -> FloatArray:
+        """The errors of a method at one δ, or of one that knows no δ."""
+        return self.errors[(method, delta) if (method, delta) in self.errors else (method, None)]
+
+    def near(self, method: str, level: float) -> float | None:
+        """The δ of a method that is nearest to a level."""
+        return nearest(self.deltas(method), level)
+
+    def best(self, *methods: str) -> FloatArray:
+        """The errors of the best of these methods at the δ that is best for it, on average."""
+        found = [self.at(method, delta) for method in methods for delta in self.deltas(method)]
+        return min(found, key=lambda errors: float(errors.mean()))
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """The result of one experiment on one set of data."""
+
+    panels: Sequence[Panel]
+    facts: Mapping[str, Any] = field(default_factory=dict)  # of its manifest
+
+    @property
+    def data(self) -> str:
+        """What all panels have in common of the names of their data."""
+        names = [panel.data.split(", ") for panel in self.panels]
+        same = [words[0] for words in zip(*names, strict=False) if len(set(words)) == 1]
+        return ", ".join(same) or names[0][0]
+
+
+def read_table(path: Path) -> Table:
+    """The table of ``NAME.repetitions.parquet``, and what the manifest of ``NAME.parquet`` knows besides."""
+    manifest = manifest_path(path.with_name(path.name.replace(".repetitions", "")))
+    facts = json.loads(manifest.read_text(encoding="utf-8")) if manifest.exists() else {}
+    return make_table(read_repetitions(path), facts)
+
+
+def make_table(errors: Mapping[Arm, FloatArray], facts: Mapping[str, Any] | None = None) -> Table:
+    """Panels from the errors of every arm."""
+    panels: dict[tuple[str, str, str, int], dict[tuple[str, float | None], FloatArray]] = {}
+    for arm, of in errors.items():
+        panels.setdefault((arm.data, arm.logging, arm.model, arm.n), {})[arm.method, arm.delta] = of
+    return Table([Panel(*key, errors=of) for key, of in panels.items()], facts or {})
+
+
+# --- comparing -------------------------------------------------------------------------------------------------------
+
+
+def compare(errors: FloatArray, others: FloatArray) -> Order:
+    """Whether errors are lower than those of another method on the same logs."""
+    mean, error = difference_of(errors, others)
+    twice = two(len(errors)) * error
+    if abs(mean) > twice:
+        return "lower" if mean < 0 else "higher"
+    return "same" if abs(mean) + twice <= NEAR * float(others.mean()) else "unclear"
+
+
+def difference_of(errors: FloatArray, others: FloatArray) -> tuple[float, float]:
+    """Mean, and its standard error."""
+    difference = errors - others
+    difference = np.where(np.abs(difference) < TINY, 0.0, difference)  # the same lists, added up in another order
+    return float(difference.mean()), standard_error(difference)
+
+
+def two(repetitions: int) -> float:
+    """How many standard errors are as good as two of many repetitions.
+
+    >>> [round(two(n), 1) for n in (3, 5, 20, 500)]
+    [4.5, 2.9, 2.1, 2.0]
+    """
+    return float(stdtrit(repetitions - 1, ndtr(2.0))) if repetitions > 1 else nan
+
+
+def judge(orders: Sequence[Order], share: float) -> Word:
+    """Whether enough of them are lower; it fails where too many are not, whatever the unclear ones may be."""
+    needed = ceil(share * len(orders)) if share > MOST else len(orders) // 2 + 1
+    lower, unclear = orders.count("lower"), orders.count("unclear")
+    not_lower = len(orders) - lower - unclear
+    too_many = len(orders) // 2 + 1 if share > MOST else len(orders) - needed + 1
+    if lower >= needed:
+        return "holds"
+    if not_lower >= too_many:
+        return "fails"
+    return "unclear" if lower + unclear >= needed or not_lower + unclear >= too_many else "depends"
+
+
+def between(found: tuple[float, float], repetitions: int, low: float, high: float) -> Word:
+    """Whether a ratio is between two limits, by more than two standard errors."""
+    value, twice = found[0], two(repetitions) * found[1]
+    if (low == 0 or low <= value - twice) and value + twice <= high:  # no error is below 0
+        return "holds"
+    return "fails" if value + twice < low or value - twice > high else "unclear"
+
+
+def show(found: tuple[float, float]) -> str:
+    """A ratio with its standard error, as text."""
+    return "–" if isnan(found[0]) else f"{found[0]:.2f}±{found[1]:.2f}"

@@ -1,0 +1,55 @@
+"""A private DuckDB database: how prudent reads and writes every file, on any floor."""
+
+import secrets
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import duckdb
+
+from prudent.base.errors import UsageError
+
+
+@dataclass(frozen=True)
+class Database:
+    """DuckDB's settings: ``memory`` caps it, e.g. ``"1GB"``; what does not fit spills beside the output."""
+
+    memory: str | None = None
+    threads: int | None = None
+
+    def open(self, spill: Path | None = None) -> duckdb.DuckDBPyConnection:
+        """A private in-memory database that lives as long as somebody refers to it.
+
+        Nothing is downloaded. What does not fit into memory goes to a hidden folder in `spill`, which DuckDB makes
+        when it needs it and removes when the database goes.
+        """
+        folder = Path(spill or tempfile.gettempdir()) / f".prudent-spill-{secrets.token_hex(4)}"
+        config: dict[str, str | bool | int | float | list[str]] = {
+            "autoinstall_known_extensions": "false",
+            "autoload_known_extensions": "false",
+            "temp_directory": str(folder),
+        }
+        if self.memory is not None:
+            config["memory_limit"] = self.memory
+        if self.threads is not None:
+            config["threads"] = str(self.threads)
+        try:
+            return duckdb.connect(config=config)
+        except duckdb.Error as error:
+            raise UsageError(f"DuckDB does not accept these settings: {first_line(error)}") from error
+
+    @contextmanager
+    def connect(self, spill: Path | None = None) -> Iterator[duckdb.DuckDBPyConnection]:
+        """The same, closed at the end of a block."""
+        connection = self.open(spill)
+        try:
+            yield connection
+        finally:
+            connection.close()
+
+
+def first_line(error: Exception) -> str:
+    """DuckDB's message without the advice that follows it."""
+    return str(error).splitlines()[0]

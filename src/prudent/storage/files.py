@@ -1,0 +1,117 @@
+"""Whole files or none: every output goes to a temporary file beside its target and is renamed when it is complete."""
+
+import json
+import os
+import re
+import secrets
+import shutil
+import tempfile
+import weakref
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from prudent.base.errors import UsageError, WriteError
+
+
+@contextmanager
+def replacing(target: str | os.PathLike[str]) -> Iterator[Path]:
+    """A path to write to; it takes the target's place when the block ends well and vanishes when it does not.
+
+    Killed or out of disk at any moment, the target is the old file or the new one, whole. What a kill leaves behind
+    is hidden and ends in ``.part``, so that no glob of outputs finds it.
+    """
+    check_target(target)
+    real = Path(target).resolve()  # behind a symbolic link, the file is replaced and not the link
+    # The name is free: over a file that exists, DuckDB would write to a third one, which is not hidden.
+    part = real.with_name(f".{real.name[:40]}.{secrets.token_hex(4)}.part")
+    try:
+        yield part
+        with part.open("rb+") as written:
+            os.fsync(written.fileno())
+        part.replace(real)
+    except (OSError, duckdb.OperationalError) as error:
+        raise WriteError(f"Cannot write {target}: {reason(error)}. What was there before is untouched.") from error
+    finally:
+        with suppress(OSError):  # a name that is too long was never made
+            part.unlink(missing_ok=True)
+
+
+def check_not_read(target: str | os.PathLike[str], sources: Iterable[str | os.PathLike[str]]) -> None:
+    """Nothing is overwritten by what was made of it."""
+    taken = {Path(source).resolve() for source in sources}
+    if Path(target).resolve() in taken | {manifest_path(source) for source in taken}:
+        raise UsageError(f"{target} is read here, and would be overwritten by its own result. Choose another output.")
+
+
+def check_target(target: str | os.PathLike[str]) -> None:
+    """Raise now what writing would raise after the work: no such folder, no permission, no file in its place."""
+    target = Path(target)
+    if not is_utf8(str(target)):
+        raise WriteError(f"Cannot write {str(target)!r}: its name is not UTF-8.")
+    folder = target.resolve().parent
+    if target.is_dir():
+        raise WriteError(f"Cannot write {target}: it is a folder. Name a file in it.")
+    if target.exists() and not target.is_file():
+        raise WriteError(f"Cannot write {target}: it is not a regular file, and would be replaced by one.")
+    if not folder.is_dir():
+        raise WriteError(f"Cannot write {target}: there is no folder {folder}. Make it first.")
+    if not os.access(folder, os.W_OK):
+        raise WriteError(f"Cannot write {target}: no permission to write in {folder}.")
+
+
+def make_folder(folder: str | os.PathLike[str]) -> Path:
+    """Make a folder for outputs, if there is none, and find out whether it takes them."""
+    path = Path(folder)
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise WriteError(f"Cannot make the folder {path}: {reason(error)}.") from error
+    check_target(path / "output")
+    return path
+
+
+class TemporaryFolder:
+    """A folder that goes with the last object that refers to it; the one in `tempfile` would warn when it goes."""
+
+    def __init__(self) -> None:
+        self.path = Path(tempfile.mkdtemp(prefix="prudent-"))
+        weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
+
+
+def write_manifest(output: str | os.PathLike[str], content: Mapping[str, Any]) -> Path:
+    """Write ``OUTPUT.manifest.json`` beside an output: what it is and where it came from."""
+    path = manifest_path(output)
+    with replacing(path) as part:
+        part.write_text(manifest_text(content), encoding="utf-8")
+    return path
+
+
+def manifest_text(content: Mapping[str, Any]) -> str:
+    """What stands in a manifest."""
+    return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def manifest_path(output: str | os.PathLike[str]) -> Path:
+    """Where the manifest of an output lies."""
+    return Path(f"{os.fspath(output)}.manifest.json")
+
+
+def is_utf8(path: str) -> bool:
+    """Whether the name of a file is text; on Linux it may be any bytes, but not for DuckDB."""
+    try:
+        path.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def reason(error: Exception) -> str:
+    """Why a file could not be read or written, in few words."""
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    inside = re.search(r'"errno":"(\d+)"', str(error))  # DuckDB's, wrapped in what it was doing
+    return os.strerror(int(inside[1])) if inside else str(error).splitlines()[0].rstrip(".")

@@ -1,0 +1,88 @@
+"""What is in a log, against plain loops over its lists."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import example, given, settings
+
+import prudent
+from prudent.click_models.check import FEW
+from tests import reference
+from tests.reference import Shown
+from tests.strategies import count, logs
+
+MOVING: list[Shown] = [*[("q", ("a", "b"), (1, 1))] * 30, *[("q", ("b", "a"), (0, 1))] * 20, ("r", ("a",), (0,))]
+
+
+@settings(max_examples=25, deadline=None)
+@example(MOVING)
+@example([("q", ("a", "b", "c"), (1, 1, 1)), ("q", ("a", "c"), (0, 0))])
+@example([*[("q", ("a",), (1,))] * FEW, *[("r", ("a",), (1,))] * (FEW - 1)])
+@given(lists=logs())
+def test_every_number_equals_a_plain_loop(lists: list[Shown]) -> None:
+    health = prudent.check(count(lists))
+    shown = reference.impressions(lists)
+    table = reference.per_position(lists)
+    contexts = [context for context, _, _ in lists]
+    assert health.lists == len(lists)
+    assert health.rejected == {}
+    assert health.contexts == len(set(contexts))
+    assert health.items == len({item for _, items, _ in lists for item in items})
+    assert health.pairs == len(shown)
+    assert health.positions == reference.longest(lists)
+    assert health.clicks == sum(sum(clicks) for _, _, clicks in lists)
+    for position in range(1, health.positions + 1):
+        at = [clicks[position - 1] for _, _, clicks in lists if len(clicks) >= position]
+        assert health.ctr[position - 1] == pytest.approx(sum(at) / len(at))
+    assert health.without_click == pytest.approx(sum(not any(clicks) for _, _, clicks in lists) / len(lists))
+    assert health.several_clicks == pytest.approx(sum(sum(clicks) > 1 for _, _, clicks in lists) / len(lists))
+    assert health.rare_pairs == pytest.approx(sum(n < FEW for n in shown.values()) / len(shown))
+    moving = sum(shown[pair] for pair, cells in table.items() if len(cells) > 1)
+    assert health.moving_impressions == pytest.approx(moving / sum(shown.values()))
+    assert health.single_list_contexts == sum(contexts.count(context) == 1 for context in set(contexts))
+    assert sorted(map(list, health.position_groups)) == reference.position_groups(lists)
+    assert health.pbm_identified == (len(reference.position_groups(lists)) == 1)
+
+
+def test_rejected_lists_are_told() -> None:
+    counts = count([*MOVING, ("q", ("a", "a"), (0, 0))], max_bad=1)
+    assert prudent.check(counts).rejected == {"an item twice in one list": 1}
+    assert prudent.check(counts).lists == 51
+
+
+def test_verdicts_on_a_log_that_supports_everything() -> None:
+    verdicts = prudent.check(count(MOVING)).verdicts()
+    assert [verdict.partition(":")[0] for verdict in verdicts] == [
+        "pbm (position-based) is identified",
+        "dcm (dependent clicks) can tell reading on from stopping",
+        "33% of context-item pairs were shown fewer than 10 times",
+        "1 context has a single list; --min-lists 2 leaves out such contexts.",
+    ]
+    assert "99% of impressions are of items that change position" in verdicts[0]
+    assert "58.8% of lists have several clicks" in verdicts[1]
+
+
+def test_verdicts_on_a_log_where_nothing_moves() -> None:
+    verdicts = prudent.check(count([("q", ("a", "b"), (1, 0))] * 30)).verdicts()
+    assert len(verdicts) == 2
+    assert (
+        "pbm (position-based) is not identified: no item has 20 impressions at two positions across {1} and {2}"
+        in verdicts[0]
+    )
+    assert "No list has several clicks" in verdicts[1]
+
+
+def test_verdict_on_a_log_without_clicks() -> None:
+    health = prudent.check(count([("q", ("a", "b"), (0, 0))]))
+    assert health.verdicts() == ["There is not one click: nothing can be learned from this log."]
+    assert health.without_click == 1
+
+
+def test_verdicts_on_a_log_that_is_mostly_rejected() -> None:
+    health = replace(prudent.check(count(MOVING)), rejected={"no context": 900}, lists=100)
+    assert health.verdicts()[0] == (
+        "900 of 1,000 lists were rejected (90.0%): count and rank stop there, unless --max-bad allows it."
+    )
+    assert replace(health, lists=0, clicks=0).verdicts() == [
+        "900 of 900 lists were rejected (100.0%): count and rank stop there, unless --max-bad allows it."
+    ]

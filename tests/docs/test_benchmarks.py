@@ -1,0 +1,112 @@
+"""What the benchmarks compute, apart from time: their plain models, their made-up counts, their slopes."""
+
+import sys
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pytest
+
+import prudent
+from prudent.click_models.simulate import make_world, write_log
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from benchmarks import grading, measuring, pairs, plain_models
+from benchmarks.measuring import Figure, Run
+
+LENGTH = 4
+
+
+def logged(kind: str, folder: Path, lists: int) -> tuple[prudent.Counts, list[plain_models.Session]]:
+    """A small log, counted and as sessions."""
+    log = folder / "log.parquet"
+    write_log(make_world(kind, contexts=5, items=(5, 6), length=LENGTH, seed=3), lists, log, seed=3)
+    rows = duckdb.execute(f"select context, items, clicks from '{log}'").fetchall()
+    return prudent.count(prudent.Log(log)), [plain_models.Session(*row) for row in rows]
+
+
+def shares(model: plain_models.CascadeModel | plain_models.DependentClickModel, counts: prudent.Counts) -> np.ndarray:
+    found = [model.attraction[context][item] for context, item in counts.pairs.fetchall()]
+    return np.array([(share.hits, share.trials) for share in found])
+
+
+def test_plain_cascade_counts_what_prudent_counts(tmp_path: Path) -> None:
+    counts, sessions = logged("cm", tmp_path, 500)
+    model = plain_models.CascadeModel()
+    model.fit(sessions)
+    evidence = prudent.click_models.parse("cm").evidence(counts)
+    np.testing.assert_array_equal(shares(model, counts), np.stack([evidence.positive, evidence.examined], axis=1))
+
+
+def test_plain_dependent_click_counts_what_prudent_counts(tmp_path: Path) -> None:
+    """λ of the last position is not observed: prudent borrows the one above."""
+    counts, sessions = logged("dcm", tmp_path, 500)
+    model = plain_models.DependentClickModel()
+    model.fit(sessions)
+    evidence = prudent.click_models.parse("dcm(tail=truncate)").evidence(counts)
+    np.testing.assert_array_equal(shares(model, counts), np.stack([evidence.positive, evidence.examined], axis=1))
+    continuation = [model.continuation[rank].value for rank in range(1, LENGTH)]
+    np.testing.assert_allclose(continuation, 1 - evidence.weight[:-1])
+
+
+def test_plain_em_goes_where_newton_goes(tmp_path: Path) -> None:
+    """The same likelihood with the same smoothing has one maximum; EM is within 1e-3 of it after 300 rounds."""
+    counts, sessions = logged("pbm", tmp_path, 600)
+    model = plain_models.PositionBasedModel(prior=0.01)
+    model.fit(sessions, rounds=300)
+    evidence = prudent.click_models.parse("pbm(smooth=0.01)").evidence(counts)
+    examination = np.array([model.examination[rank].value for rank in range(1, LENGTH + 1)])
+    np.testing.assert_allclose(examination / examination.max(), evidence.weight, atol=1e-3)
+
+
+def test_made_up_counts_are_like_counts_of_lists(tmp_path: Path) -> None:
+    """Every pair has two cells, every position of a context as many lists, each list of the second kind one click."""
+    file = tmp_path / "counts.parquet"
+    pairs.make_counts(str(file), "1000")
+    counts = prudent.Counts.read(file)
+    cells = counts.cells
+    assert cells.pairs == 1000
+    assert cells.contexts == 1000 // pairs.ITEMS
+    assert np.bincount(cells.pair).tolist() == [2] * 1000
+    shown = np.bincount(cells.context[cells.pair] * 11 + cells.position, cells.n).reshape(cells.contexts, 11)[:, 1:]
+    assert (shown == shown[:, :1]).all()
+    assert counts.tally.lists == cells.lists_per_context().sum()
+    assert cells.n[cells.click].sum() == cells.n[cells.more | (cells.prev > 0)].sum() / 9
+    assert prudent.rank(counts, length=5).provenance["model"] == "pbm"
+
+
+def test_a_slope_is_that_of_the_logarithms() -> None:
+    assert measuring.slope([1e5, 1e6, 1e7], [3.0, 30.0, 300.0]) == pytest.approx(1)
+    assert measuring.slope([1, 10, 100], [5, 500, 50_000]) == pytest.approx(2)
+
+
+def test_a_figure_knows_its_aim() -> None:
+    assert not Figure(1.2, at_most=1.3).missed
+    assert Figure(1.4, at_most=1.3).missed
+    assert Figure(99, at_least=100).missed
+    assert not Figure(99).missed
+
+
+def test_the_median_is_taken_of_each_number() -> None:
+    runs = [Run(1, 9, 2), Run(2, 7, 3), Run(3, 8, 1)]
+    assert measuring.median(runs) == Run(2, 8, 2)
+
+
+def test_a_process_is_measured_with_what_it_returns(tmp_path: Path) -> None:
+    run, returned = measuring.measure(pairs.make_counts, tmp_path / "counts.parquet", 100)
+    assert returned is None
+    assert 0 < run.cpu < 60
+    assert 0.01 < run.peak < 10
+
+
+def test_errors_are_graded_alike_whatever_the_scale_of_a_position_based_model() -> None:
+    """Only pₖθ is identified: half the θ and twice the p are the same model."""
+    truth, p, shown = np.array([0.2, 0.4]), np.array([1.0, 0.5]), np.array([300, 100])
+    assert grading.grade("pbm", 2 * truth, p / 2, truth, p, shown)["rmse"] == pytest.approx(0)
+    off = grading.grade("cm", truth + np.array([0.1, 0.2]), p, truth, p, shown)
+    assert off["rmse"] == pytest.approx(np.sqrt((3 * 0.1**2 + 0.2**2) / 4))
+    assert off["rmse_often"] == pytest.approx(np.sqrt((0.1**2 + 0.2**2) / 2))
+    assert off["rmse_position"] is None
+    last_is_not_seen = grading.grade("dcm", truth, np.array([0.9, 0.1]), truth, np.array([0.8, 0.9]), shown)
+    assert last_is_not_seen["rmse_position"] == pytest.approx(0.1)

@@ -1,0 +1,41 @@
+"""How the tests ask a rival."""
+
+from collections.abc import Sequence
+
+from prudent.policies.baselines import Choice, Rival, fold
+from tests.reference import Name, Pair, Shown
+from tests.strategies import as_shown
+
+
+def pairs_of(lists: Sequence[Shown]) -> list[Pair]:
+    return sorted({(context, item) for context, items, _ in lists for item in items})
+
+
+def choose(rival: Rival, lists: Sequence[Shown]) -> Choice:
+    return rival.choose(fold(as_shown(lists)))
+
+
+def chosen(rival: Rival, lists: Sequence[Shown]) -> dict[Name, tuple[Name, ...]]:
+    """The list of every context, by names."""
+    pairs = pairs_of(lists)
+    found: dict[Name, tuple[Name, ...]] = {}
+    for row, rank in zip(*(column.tolist() for column in choose(rival, lists).lists[::2]), strict=True):
+        context, item = pairs[row]
+        found[context] = (*found.get(context, ()), item)
+        assert len(found[context]) == rank
+    return found
+
+
+def added(rival: Rival, lists: Sequence[Shown]) -> dict[Name, list[float]]:
+    """What the items of the list of every context add, from the top down."""
+    pairs = pairs_of(lists)
+    found: dict[Name, list[float]] = {}
+    choice = choose(rival, lists)
+    for row, adds in zip(choice.lists.row.tolist(), choice.adds.tolist(), strict=True):
+        found.setdefault(pairs[row][0], []).append(adds)
+    return found
+
+
+def best(rival: Rival, lists: Sequence[Shown]) -> dict[Pair, float]:
+    """The best estimate of every pair."""
+    return dict(zip(pairs_of(lists), choose(rival, lists).best.tolist(), strict=True))

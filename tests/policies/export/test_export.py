@@ -1,0 +1,200 @@
+"""What holds for every target: the same bytes, whole files, kind refusals, and the command line."""
+
+import json
+from pathlib import Path
+
+import duckdb
+import pytest
+
+import prudent
+from prudent.base.errors import PolicyError, UsageError, WriteError
+from prudent.policies.export import Redis, parse, targets
+from prudent.storage.files import manifest_path
+from tests.command import run
+from tests.policies.export.policies import HOSTILE, Lists, exported, policy_of, write
+
+PLAIN: Lists = {"shoes": ["i1", "i2"], "hats": ["i3"]}
+every = pytest.mark.parametrize("to", list(targets))
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory) -> prudent.Policy:
+    """More rows than one thread of DuckDB takes at a time."""
+    lists: Lists = {f"c{i % 7}x{i}": [f"i{(i * k) % 97}-{k}" for k in range(10)] for i in range(15_000)}
+    return policy_of(tmp_path_factory.mktemp("large"), lists)
+
+
+@pytest.mark.filterwarnings("ignore:There are 15 rulesets")
+@every
+def test_the_same_policy_gives_the_same_bytes(to: str, large: prudent.Policy, tmp_path: Path) -> None:
+    to = f"{to}(rules=1000)" if to == "elasticsearch-rules" else to
+    found = []
+    for threads, memory in ((1, "200MB"), (4, None)):
+        prudent.export(large, to, tmp_path / "exported", prudent.DuckDB(memory=memory, threads=threads))
+        found.append((tmp_path / "exported").read_bytes())
+    assert found[0] == found[1]
+    places = [found[0].find(context) for context in (b"c0x0", b"c3x7003", b"c6x9")]
+    assert 0 <= places[0] < places[1] < places[2]
+
+
+def test_a_ranked_policy_and_its_file_give_the_same(tmp_path: Path) -> None:
+    log = prudent.Log(
+        duckdb.sql("select i % 5 as context, [7, 8, 9] as items, [i % 2, 0, i % 3 // 2] as clicks from range(90) t(i)")
+    )
+    policy = prudent.rank(prudent.count(log), model="cm", bound="hoeffding(delta=0.2)")
+    policy.write(tmp_path / "policy.parquet")
+    for to in targets:
+        prudent.export(tmp_path / "policy.parquet", to, tmp_path / "of-file")
+        assert exported(policy, to, tmp_path) == (tmp_path / "of-file").read_bytes()
+
+
+@every
+def test_the_manifest_tells_where_it_came_from(to: str, tmp_path: Path) -> None:
+    policy = policy_of(tmp_path, PLAIN)
+    manifest = prudent.export(policy, to, tmp_path / "exported")
+    assert json.loads(manifest_path(tmp_path / "exported").read_text()) == manifest
+    assert manifest["prudent"] == prudent.__version__
+    assert manifest["to"] == str(parse(to)) == to
+    assert (manifest["contexts"], manifest["items"]) == (2, 3)
+    assert manifest["policy"] == policy.provenance
+
+
+@every
+def test_nothing_to_show_is_no_error(to: str, tmp_path: Path) -> None:
+    assert prudent.export(policy_of(tmp_path, {}), to, tmp_path / "exported")["contexts"] == 0
+
+
+@pytest.mark.parametrize(
+    ("to", "said"),
+    [
+        ("reddis", "No target is called 'reddis'. Did you mean 'redis'?"),
+        ("sql(tabel=x)", "sql has no setting 'tabel'. Did you mean 'table'?"),
+        ("jsonl(x=1)", "It has none"),
+        ("redis(key=7)", "key is 7.0; it is a name"),
+        (5, "5 is no target. Known: csv, elasticsearch-rules, jsonl"),
+    ],
+)
+def test_no_targets(to: str, said: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError) as refused:
+        prudent.export(policy_of(tmp_path, PLAIN), to, tmp_path / "exported")
+    assert said in str(refused.value)
+    assert not (tmp_path / "exported").exists()
+
+
+@pytest.mark.parametrize(
+    ("program", "target"),
+    [
+        ("postgres", "sql"),
+        ("postgresql(table=x)", "sql"),
+        ("psql", "sql"),
+        ("es", "elasticsearch-rules"),
+        ("elastic", "elasticsearch-rules"),
+        ("elasticsearch(rules=5)", "elasticsearch-rules"),
+        ("trec", "trec-run"),
+        ("json", "jsonl"),
+        ("ndjson", "jsonl"),
+        ("valkey", "redis"),
+    ],
+)
+def test_the_name_of_a_program_leads_to_its_target(program: str, target: str) -> None:
+    with pytest.raises(UsageError, match=f"Did you mean '{target}'\\? Known: csv, "):
+        parse(program)
+    assert target in targets
+
+
+def test_no_policy_is_overwritten_by_its_own_export(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether it comes as a file or was read before, from wherever it is called."""
+    policy, before = policy_of(tmp_path, PLAIN), (tmp_path / "policy.parquet").read_bytes()
+    monkeypatch.chdir(tmp_path)
+    given: list[prudent.Policy | str] = [policy, prudent.Policy.read("policy.parquet"), "policy.parquet"]
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "link.parquet").symlink_to("policy.parquet")
+    for one in given:
+        for path in ("policy.parquet", "elsewhere/../policy.parquet", tmp_path / "policy.parquet", "link.parquet"):
+            with pytest.raises(UsageError, match="would be overwritten by its own result"):
+                prudent.export(one, "csv", path)
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    with pytest.raises(UsageError, match="would be overwritten"):
+        prudent.export(given[1], "csv", "../policy.parquet")
+    assert (tmp_path / "policy.parquet").read_bytes() == before
+
+
+def test_no_policy(tmp_path: Path) -> None:
+    write(tmp_path / "policy.parquet", {"a": ["b"]})
+    with duckdb.connect() as connection:
+        policy = f"from '{tmp_path}/policy.parquet'"
+        connection.execute(f"copy (select context, item {policy}) to '{tmp_path}/other.parquet'")
+        connection.execute(f"copy (select * replace (0.5::double as item) {policy}) to '{tmp_path}/odd.parquet'")
+    with pytest.raises(PolicyError, match="is not a policy: it has the columns context, item"):
+        prudent.export(tmp_path / "other.parquet", "jsonl", tmp_path / "exported")
+    with pytest.raises(PolicyError, match="The items of this policy are double"):
+        prudent.export(tmp_path / "odd.parquet", "jsonl", tmp_path / "exported")
+
+
+def test_too_little_memory(tmp_path: Path) -> None:
+    policy = policy_of(tmp_path, {f"context {i}": [f"item {k}" for k in range(10)] for i in range(30_000)})
+    with pytest.raises(PolicyError, match=r"needs more memory than allowed: .* Raise --memory"):
+        prudent.export(policy, "sql", tmp_path / "exported", prudent.DuckDB(memory="8MB", threads=1))
+    assert [file.name for file in tmp_path.iterdir()] == ["policy.parquet"]
+
+
+def test_no_place(tmp_path: Path) -> None:
+    policy = policy_of(tmp_path, PLAIN)
+    with pytest.raises(WriteError, match="there is no folder"):
+        prudent.export(policy, "jsonl", tmp_path / "nowhere" / "exported")
+
+
+def test_text_in_settings_is_data(tmp_path: Path) -> None:
+    """A quote in a key ends nothing: keys go into queries through one function."""
+    prudent.export(policy_of(tmp_path, PLAIN), Redis(key="k'); drop table lists; --"), tmp_path / "exported")
+    content = (tmp_path / "exported").read_bytes()
+    assert b"$25\r\nk'); drop table lists; --\r\n" in content
+
+
+# --- the command line -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("to", "next_"),
+    [("redis", "Next: redis-cli --pipe < "), ("sql(table=x)", "Next: psql --set ON_ERROR_STOP=1 --file "), ("csv", "")],
+)
+def test_command(to: str, next_: str, tmp_path: Path) -> None:
+    policy, output = write(tmp_path / "policy.parquet", HOSTILE), tmp_path / "it's out"
+    ran = run("export", policy, "--to", to, "-o", output)
+    assert ran.code == 0
+    assert f"Wrote 10 lists, {sum(map(len, HOSTILE.values()))} items in all, to" in ran.said
+    assert next_ in ran.said
+    assert output.read_bytes() == exported(prudent.Policy.read(policy), to, tmp_path)
+
+
+def test_command_says_how_many_rulesets(tmp_path: Path) -> None:
+    policy = write(tmp_path / "policy.parquet", PLAIN)
+    ran = run("export", policy, "--to", "elasticsearch-rules(rules=1)", "-o", tmp_path / "out")
+    assert "Wrote 2 lists, 3 items in all in 2 rulesets, to" in ran.said
+    ran = run("export", policy, "--to", "elasticsearch-rules(rules=1)", "-o", tmp_path / "out", "--json")
+    assert json.loads(ran.out)["rulesets"][1] == {
+        "ruleset_id": "prudent-2",
+        "rules": 1,
+        "first": "shoes",
+        "last": "shoes",
+    }
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "said"),
+    [
+        (["policy.parquet", "--to", "reddis", "-o", "out"], 2, "Did you mean 'redis'"),
+        (["policy.parquet", "--to", "postgres", "-o", "out"], 2, "Did you mean 'sql'"),
+        (["policy.parquet", "--to", "csv", "-o", "policy.parquet"], 2, "is named twice"),
+        (["polcy.parquet", "--to", "csv", "-o", "out"], 3, "Did you mean 'policy.parquet'"),
+        (["policy.parquet", "--to", "csv", "-o", "nowhere/out"], 4, "there is no folder"),
+        (["policy.parquet", "--to", "trec-run", "-o", "out"], 3, "trec-run(contexts=numbered)"),
+    ],
+)
+def test_refusals(args: list[str], code: int, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "policy.parquet", {"running shoes": ["i1"]})
+    ran = run("export", *args)
+    assert ran.code == code
+    assert said in ran.said
+    assert not (tmp_path / "out").exists()

@@ -1,0 +1,416 @@
+"""What changed between two policies, against plain loops over their lists."""
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import prudent
+from prudent.base.errors import PolicyError
+from prudent.policies.diff import Difference
+from prudent.policies.policy import COLUMNS
+from tests.command import run
+from tests.strategies import count
+
+LENGTH = 3
+MADE = {"model": "pbm", "bound": "bayes(delta=0.2)", "length": LENGTH}
+CHANGES = [
+    "context",
+    "item",
+    "old_rank",
+    "new_rank",
+    "old_lower",
+    "new_lower",
+    "old_impressions",
+    "new_impressions",
+    "why",
+]
+
+
+class Score(NamedTuple):
+    lower: float
+    mean: float
+    impressions: int
+
+
+Scores = dict[Any, dict[Any, Score]]  # context -> item -> its score
+Lists = dict[Any, dict[Any, int]]  # context -> item -> its rank
+
+
+def best(scores: Scores, kept: frozenset[Any] | None = None) -> Lists:
+    """The lists of the highest bounds, of the contexts that are kept."""
+    return {
+        context: {
+            item: rank
+            for rank, item in enumerate(sorted(items, key=lambda item: (-items[item].lower, item))[:LENGTH], start=1)
+        }
+        for context, items in scores.items()
+        if kept is None or context in kept
+    }
+
+
+def write(folder: Path, name: str, scores: Scores, lists: Lists | None = None, **made: Any) -> Path:
+    """A policy, its scores and their manifests."""
+    lists = best(scores) if lists is None else lists
+    rows = [
+        {"context": c, "rank": r, "item": i, **scores[c][i]._asdict(), "positive": 1.0, "negative": 2.0}
+        for c in sorted(lists)
+        for i, r in sorted(lists[c].items(), key=lambda entry: entry[1])
+    ]
+    every = [
+        {"context": c, "item": i, **s._asdict(), "positive": 1.0, "negative": 2.0}
+        for c in scores
+        for i, s in scores[c].items()
+    ]
+    for rows_, file, columns in (
+        (rows, f"{name}.parquet", COLUMNS),
+        (every, f"{name}.scores.parquet", [column for column in COLUMNS if column != "rank"]),
+    ):
+        pq.write_table(pa.Table.from_pylist(rows_).select(columns), folder / file)
+        (folder / f"{file}.manifest.json").write_text(json.dumps({**MADE, **made}))
+    return folder / f"{name}.parquet"
+
+
+def rows(difference: Difference) -> dict[tuple[Any, Any], tuple[Any, ...]]:
+    assert difference.changes().columns == CHANGES
+    return {row[:2]: row[2:] for row in difference.changes().fetchall()}
+
+
+# --- against plain loops ------------------------------------------------------------------------------------------
+
+_scores = st.builds(
+    Score, st.sampled_from([0.1, 0.2, 0.25, 0.3, 0.4, 0.5]), st.sampled_from([0.5, 0.6]), st.integers(1, 3)
+)
+_tables = st.dictionaries(
+    st.sampled_from("xyz"), st.dictionaries(st.sampled_from("abcdef"), _scores, min_size=1), min_size=1
+)
+
+
+def explain(
+    old: Scores, new: Scores, old_lists: Lists, new_lists: Lists, scored: bool
+) -> dict[tuple[str, str], tuple[Any, ...]]:
+    """Every changed place and why, context by context and item by item."""
+    changed = {}
+    for context in {*old_lists, *new_lists}:
+        before, after = old_lists.get(context, {}), new_lists.get(context, {})
+        for item in {*before, *after}:
+            if before.get(item) == after.get(item):
+                continue
+            was = old.get(context, {}).get(item) if scored or item in before else None
+            now = new.get(context, {}).get(item) if scored or item in after else None
+            others, others_now = (
+                [
+                    score.lower
+                    for other, score in side.get(context, {}).items()
+                    if other != item and (scored or other in listed)
+                ]
+                for side, listed in ((old, before), (new, after))
+            )
+            if not before:
+                why = "too few lists before" if scored and context in old else "new context"
+            elif not after:
+                why = "too few lists now" if scored and context in new else "context gone"
+            elif was is None:
+                why = "new item" if scored or len(before) < LENGTH else "not listed before"
+            elif now is None:
+                why = "gone" if scored or len(after) < LENGTH else "no longer listed"
+            else:
+                above = sum(lower > was.lower for lower in others)
+                above_then = sum(lower > now.lower for lower in others)
+                above_by_others = sum(lower > was.lower for lower in others_now)
+                if after.get(item, 99) < before.get(item, 99):
+                    own = above_then < above or (now.lower > was.lower and not above_by_others < above)
+                else:
+                    own = above_then > above or (now.lower < was.lower and not above_by_others > above)
+                if now[:2] == was[:2]:
+                    why = "only others moved"
+                    if above_by_others == above:
+                        entered, left = item not in before, item not in after
+                        why = "longer lists" if entered else "shorter lists" if left else "other places"
+                elif now.lower != was.lower and not own:
+                    why = "others moved more"
+                elif now.impressions == was.impressions:
+                    why = "same evidence, other fit"
+                else:
+                    why = "more evidence" if now.impressions > was.impressions else "less evidence"
+                    if now.mean != was.mean:
+                        why += ", higher estimate" if now.mean > was.mean else ", lower estimate"
+            changed[context, item] = (
+                *(before.get(item), after.get(item)),
+                *(was and was.lower, now and now.lower),
+                *(was and was.impressions, now and now.impressions),
+                why,
+            )
+    return changed
+
+
+@settings(max_examples=40, deadline=None)
+@given(old=_tables, new=_tables, kept=st.frozensets(st.sampled_from("xyz"), min_size=1), scored=st.booleans())
+def test_every_change_is_that_of_a_plain_loop(
+    old: Scores, new: Scores, kept: frozenset[str], scored: bool, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = tmp_path_factory.mktemp("diff")
+    old_lists, new_lists = best(old), best(new, kept) or best(new)
+    one, two = write(folder, "old", old), write(folder, "new", new, new_lists)
+    scores = (folder / "old.scores.parquet", folder / "new.scores.parquet") if scored else None
+    difference = prudent.diff(one, two, scores)
+    expected = explain(old, new, old_lists, new_lists, scored)
+    assert rows(difference) == expected
+    assert difference.why == Counter(change[-1] for change in expected.values())
+    changed = {context for context, _ in expected}
+    assert difference.contexts == {
+        "old": len(old_lists),
+        "new": len(new_lists),
+        "same": len({*old_lists, *new_lists} - changed),
+        "changed": sum(context in old_lists and context in new_lists for context in changed),
+        "gone": len(old_lists.keys() - new_lists.keys()),
+        "appeared": len(new_lists.keys() - old_lists.keys()),
+    }
+    was, now = (
+        {item for items in known.values() for item in items}
+        for known in ((old, new) if scored else (old_lists, new_lists))
+    )
+    assert difference.items == {"old": len(was), "new": len(now), "gone": len(was - now), "appeared": len(now - was)}
+    affected = difference.affected().fetchall()
+    assert {context for context, _, _ in affected} == changed
+    assert [row[2] for row in affected] == sorted((row[2] for row in affected), reverse=True)
+
+
+def test_the_same_policy_twice(tmp_path: Path) -> None:
+    policy = write(tmp_path, "old", {"x": {"a": Score(0.3, 0.4, 10)}})
+    difference = prudent.diff(policy, policy)
+    assert (difference.settings, difference.why, rows(difference)) == ((), {}, {})
+    assert "0 changed" in repr(difference)
+
+
+# --- worked by hand -----------------------------------------------------------------------------------------------
+
+OLD: Scores = {
+    "shoes": {"a": Score(0.5, 0.6, 100), "b": Score(0.4, 0.6, 50), "c": Score(0.3, 0.35, 80), "d": Score(0.2, 0.6, 5)},
+    "boots": {"a": Score(0.2, 0.3, 9), "e": Score(0.1, 0.2, 9)},
+    "socks": {"a": Score(0.2, 0.3, 9)},
+}
+
+
+def test_why(tmp_path: Path) -> None:
+    """d was shown more often and overtakes all; a new item enters at the end; a and b only make room."""
+    shoes = {**OLD["shoes"], "d": Score(0.55, 0.62, 400), "f": Score(0.45, 0.5, 90)}
+    new = {"shoes": shoes, "boots": {"e": Score(0.1, 0.2, 9)}, "socks": OLD["socks"]}
+    one, two = write(tmp_path, "old", OLD), write(tmp_path, "new", new)
+    without = {
+        ("shoes", "d"): (None, 1, None, 0.55, None, 400, "not listed before"),
+        ("shoes", "a"): (1, 2, 0.5, 0.5, 100, 100, "only others moved"),
+        ("shoes", "f"): (None, 3, None, 0.45, None, 90, "not listed before"),
+        ("shoes", "b"): (2, None, 0.4, None, 50, None, "no longer listed"),
+        ("shoes", "c"): (3, None, 0.3, None, 80, None, "no longer listed"),
+        # The list of boots was not full: what is not in it is no candidate.
+        ("boots", "a"): (1, None, 0.2, None, 9, None, "gone"),
+        ("boots", "e"): (2, 1, 0.1, 0.1, 9, 9, "only others moved"),
+    }
+    assert rows(prudent.diff(one, two)) == without
+    scores = (tmp_path / "old.scores.parquet", tmp_path / "new.scores.parquet")
+    assert rows(prudent.diff(one, two, scores)) == without | {
+        ("shoes", "d"): (None, 1, 0.2, 0.55, 5, 400, "more evidence, higher estimate"),
+        ("shoes", "f"): (None, 3, None, 0.45, None, 90, "new item"),
+        ("shoes", "b"): (2, None, 0.4, 0.4, 50, 50, "only others moved"),
+        ("shoes", "c"): (3, None, 0.3, 0.3, 80, 80, "only others moved"),
+    }
+
+
+def test_a_method_without_bounds_need_not_list_all_candidates(tmp_path: Path) -> None:
+    one, two = (
+        write(tmp_path, name, scores) for name, scores in (("old", OLD), ("new", {**OLD, "boots": OLD["socks"]}))
+    )
+    for file in (one, two):
+        Path(f"{file}.manifest.json").write_text(json.dumps({"method": "ips", "length": LENGTH}))
+    assert rows(prudent.diff(one, two))["boots", "e"][-1] == "no longer listed"
+
+
+def test_settings_come_with_their_names(tmp_path: Path) -> None:
+    days = {"first": "2026-11-01", "half_life": None}
+    one = write(tmp_path, "old", OLD, counts={"lists": 5, "inputs": ["x"], "days": days}, summary={"value": 1})
+    new = {"lists": 5, "inputs": ["y"], "days": {**days, "half_life": 14.0}}
+    two = write(
+        tmp_path, "new", OLD, bound="mle", counts=new, summary={"value": 2}, fitted={"examination": [1.0, 0.5], "n": 0}
+    )
+    assert prudent.diff(one, two).settings == (
+        ("bound", "bayes(delta=0.2)", "mle"),
+        ("counts.days.half_life", None, 14.0),
+        ("fitted.examination", None, [1.0, 0.5]),
+        ("fitted.n", None, 0),
+    )
+    said = run("diff", one, two).said
+    assert "made differently before now bound bayes(delta=0.2) mle counts.days.half_life – 14" in said
+    assert "fitted.examination – 1 0.5 fitted.n – 0 Any of these can explain the changes below." in said
+
+
+def test_policies_in_memory(tmp_path: Path) -> None:
+    lists = [("shoes", ("a", "b"), (1, 0)), ("shoes", ("b", "a"), (0, 1)), ("boots", ("a", "c"), (0, 1))] * 30
+    more = [("shoes", ("b", "a"), (1, 0)), ("shoes", ("a", "b"), (0, 1))] * 60
+    old, new = (prudent.rank(count(given), "cm", "bayes") for given in (lists, lists + more))
+    difference = prudent.diff(old, new)
+    old.write(tmp_path / "old.parquet")
+    new.write(tmp_path / "new.parquet")
+    assert rows(difference) == rows(prudent.diff(tmp_path / "old.parquet", tmp_path / "new.parquet"))
+    assert difference.why == {"more evidence, higher estimate": 1, "more evidence, lower estimate": 1}
+    assert [setting.name for setting in difference.settings] == ["counts.lists"]
+
+
+def test_a_policy_in_several_files(tmp_path: Path) -> None:
+    """As Spark writes them: a folder, with the manifest beside it."""
+    new = {**OLD, "shoes": {**OLD["shoes"], "d": Score(0.55, 0.62, 400)}}
+    whole, two = write(tmp_path, "old", OLD), write(tmp_path, "new", new)
+    for name in ("old", "old.scores"):
+        parts = tmp_path / f"parts.{name}.parquet"
+        parts.mkdir()
+        rows_ = pq.read_table(tmp_path / f"{name}.parquet")
+        for number in range(2):
+            pq.write_table(rows_.slice(3 * number, 3 + 99 * number), parts / f"part-{number}.parquet")
+        manifest = (tmp_path / f"{name}.parquet.manifest.json").read_bytes()
+        Path(f"{parts}.manifest.json").write_bytes(manifest)
+    scores = tmp_path / "new.scores.parquet"
+    expected = prudent.diff(whole, two, (tmp_path / "old.scores.parquet", scores))
+    found = prudent.diff(tmp_path / "parts.old.parquet", two, (tmp_path / "parts.old.scores.parquet", scores))
+    assert rows(found) == rows(expected)
+    assert (found.settings, found.contexts, found.why) == (expected.settings, expected.contexts, expected.why)
+
+
+# --- other names for the same -------------------------------------------------------------------------------------
+
+
+def test_what_looks_renamed(tmp_path: Path) -> None:
+    old = {f"c{i}": {f"i{i}{j}": Score(0.5 - j / 10, 0.6, 100 + i) for j in range(3)} for i in range(5)}
+    new = {
+        # c0 is called zero now, and the last of its three places is another's: two of three are too few to say so.
+        "zero": {"i00": old["c0"]["i00"], "i01": old["c0"]["i01"], "z": Score(0.1, 0.2, 1)},
+        "one": dict(old["c1"]),
+        "c2": {"x20" if item == "i20" else item: score for item, score in old["c2"].items()},  # with all its evidence
+        "c3": {"x30" if item == "i30" else item: Score(*score[:2], 5) for item, score in old["c3"].items()},  # without
+        "c4": old["c4"],
+    }
+    difference = prudent.diff(write(tmp_path, "old", old), write(tmp_path, "new", new))
+    assert difference.renamed_contexts().fetchall() == [("c1", "one", 3, 3)]
+    assert difference.renamed_items().fetchall() == [("i20", "x20", 1, 1)]
+    assert difference.renamed == {"contexts": 1, "items": 1}
+    said = run("diff", tmp_path / "old.parquet", tmp_path / "new.parquet").said
+    assert "Renamed context? c1 now looks like one: 3 of 3 places are the same." in said
+    assert "Renamed item? i20 now looks like x20: 1 of 1 places are the same." in said
+    said = run("diff", tmp_path / "old.parquet", tmp_path / "new.parquet", "--limit", 0).said
+    assert "... and 1 more contexts that look renamed (--limit)" in said
+
+
+def test_an_item_in_many_places_needs_no_evidence(tmp_path: Path) -> None:
+    old = {f"c{i}": {"old": Score(0.5, 0.6, 100), f"i{i}": Score(0.4, 0.6, 100)} for i in range(5)}
+    new = {c: {"new" if item == "old" else item: Score(*s[:2], 7) for item, s in of.items()} for c, of in old.items()}
+    new["c0"]["new"] = Score(0.1, 0.2, 7)  # four of five places are enough
+    difference = prudent.diff(write(tmp_path, "old", old), write(tmp_path, "new", new))
+    assert difference.renamed_items().fetchall() == [("old", "new", 4, 5)]
+
+
+def test_two_that_look_alike_are_not_told_apart(tmp_path: Path) -> None:
+    same = {"a": Score(0.5, 0.6, 9), "b": Score(0.4, 0.6, 9)}
+    difference = prudent.diff(write(tmp_path, "old", {"x": same}), write(tmp_path, "new", {"y": same, "z": same}))
+    assert difference.renamed == {"contexts": 0, "items": 0}
+
+
+# --- the command line ---------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def two(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path, "old", OLD)
+    write(tmp_path, "new", {**OLD, "shoes": {**OLD["shoes"], "d": Score(0.55, 0.62, 400)}, "caps": OLD["socks"]})
+    return tmp_path
+
+
+def test_what_is_printed(two: Path) -> None:
+    ran = run("diff", "old.parquet", "new.parquet")
+    assert ran.code == 0
+    assert "Lists: 3 before, 4 now. 2 are the same, 1 changed, 0 are gone, 1 are new." in ran.said
+    assert "Items in these lists: 4 before, 4 now. 1 are gone, 1 are new." in ran.said
+    assert "– → 1 d – → 0.550 – → 400 not listed before" in ran.said
+    assert "1 → 2 a 0.500 → 0.500 100 → 100 only others moved" in ran.said
+    assert "with --scores OLD NEW these items would be explained too" in ran.said
+    assert ran.said.index("shoes (400 impressions)") < ran.said.index("caps (9 impressions, new)")
+    ran = run(
+        "diff", "old.parquet", "new.parquet", "--scores", "old.scores.parquet", "new.scores.parquet", "--limit", 1
+    )
+    assert "– → 1 d 0.200 → 0.550 5 → 400 more evidence, higher estimate" in ran.said
+    assert "Items among the candidates: 5 before, 5 now." in ran.said
+    assert "caps" not in ran.said
+    assert "... and 1 more lists (--limit; -o has them all)" in ran.said
+    assert "--scores" not in ran.said
+
+
+def test_for_machines(two: Path) -> None:
+    ran = run("diff", "old.parquet", "new.parquet", "--json", "-o", "changes.parquet", "--limit", 1)
+    found = json.loads(ran.out)
+    assert list(found) == [
+        *("prudent", "settings", "contexts", "items", "why", "renamed"),
+        *("renamed_contexts", "renamed_items", "affected"),
+    ]
+    (affected,) = found["affected"]
+    assert (affected["context"], affected["change"], affected["impressions"]) == ("shoes", "changed", 400)
+    assert affected["changes"][0] == {
+        **{"item": "d", "old_rank": None, "new_rank": 1, "old_lower": None, "new_lower": 0.55},
+        **{"old_impressions": None, "new_impressions": 400, "why": "not listed before"},
+    }
+    table = duckdb.read_parquet("changes.parquet")
+    assert table.columns == CHANGES
+    assert len(table) == sum(found["why"].values()) == 5
+    assert json.loads(Path("changes.parquet.manifest.json").read_text())["why"] == found["why"]
+
+
+def test_names_are_shown_and_not_obeyed(two: Path) -> None:
+    hostile = "\x1b[31m[bold]x\n"
+    write(two, "evil", {hostile: {hostile: Score(0.5, 0.6, 9), "b": Score(0.4, 0.5, 9)}}, None, **{hostile: hostile})
+    write(two, "worse", {f"{hostile}2": {hostile: Score(0.5, 0.6, 9), "b": Score(0.4, 0.5, 9)}})
+    ran = run("diff", "evil.parquet", "worse.parquet")
+    assert ran.code == 0
+    assert "\x1b" not in ran.out
+    assert r"Renamed context? \x1b[31m[bold]x\n now looks like \x1b[31m[bold]x\n2" in ran.out
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "said"),
+    [
+        (["old.parquet", "no.parquet"], 3, "There is no file no.parquet"),
+        (["old.parquet", "old.scores.parquet"], 3, "old.scores.parquet is not a policy"),
+        (["old.parquet", "numbers.parquet"], 3, "by text and text, the new one by integers and integers"),
+        (["old.parquet", "new.parquet", "--scores", "old.parquet", "new.parquet"], 3, "old.parquet has no scores"),
+        (["old.parquet", "new.parquet", "--scores", "no.parquet", "no.parquet"], 3, "There is no file no.parquet"),
+        (["old.parquet", "new.parquet", "--scores", "x.txt", "x.txt"], 3, "Cannot read x.txt as scores"),
+        (
+            ["old.parquet", "new.parquet", "--scores", "numbers.scores.parquet", "x"],
+            3,
+            "by other types than old.parquet",
+        ),
+        (["old.parquet", "new.parquet", "--scores", "other.scores.parquet", "x"], 3, "scores of another policy than"),
+        (["old.parquet", "new.parquet", "-o", "old.parquet"], 2, "old.parquet is named twice"),
+        (["old.parquet", "list.parquet"], 3, "list.parquet.manifest.json is not the manifest of a policy"),
+    ],
+)
+def test_what_cannot_be_compared(two: Path, args: list[str], code: int, said: str) -> None:
+    write(two, "numbers", {1: {2: Score(0.5, 0.6, 9)}})
+    write(two, "other", OLD, bound="mle")
+    write(two, "list", OLD)
+    Path("list.parquet.manifest.json").write_text("[]")
+    Path("x.txt").write_text("x")
+    ran = run("diff", *args)
+    assert ran.code == code
+    assert said in ran.said
+
+
+def test_types_of_names(two: Path) -> None:
+    write(two, "numbers", {1: {2: Score(0.5, 0.6, 9)}})
+    with pytest.raises(PolicyError, match="nothing in them is the same"):
+        prudent.diff("old.parquet", "numbers.parquet")
+    assert rows(prudent.diff("numbers.parquet", "numbers.parquet")) == {}

@@ -1,0 +1,196 @@
+"""Look-up, iteration, and the way to a file and back."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import prudent
+from prudent.base.errors import LogError, PolicyError, UnknownContextError
+from prudent.policies.policy import COLUMNS
+from tests.reference import Shown
+from tests.strategies import count
+
+LOG: list[Shown] = [
+    *[("running shoes", ("a", "b", "c", "d", "e"), (1, 0, 0, 0, 0))] * 6,
+    *[("007", ("<b>", "07"), (1, 1))] * 2,
+    *[("7", ("7.0", "7"), (0, 1))] * 2,
+]
+NUMBERED: list[Shown] = [(7, (1, 2), (0, 1)), (-3, (30, 4), (1, 0))]
+
+
+@pytest.fixture
+def policy() -> prudent.Policy:
+    return prudent.rank(count(LOG), "dcm(tail=truncate)", "bayes(delta=0.1)")
+
+
+# --- look-up ------------------------------------------------------------------------------------------------------
+
+
+def test_looks_up_lists(policy: prudent.Policy) -> None:
+    assert policy["running shoes"] == ["a", "b", "c", "d", "e"]
+    assert policy["007"] == ["07", "<b>"]  # equal evidence: by name
+    assert policy["7"] == ["7", "7.0"]
+    assert list(policy) == ["007", "7", "running shoes"]
+    assert len(policy) == 3
+
+
+def test_contexts_are_case_sensitive_and_unlike_any_other(policy: prudent.Policy) -> None:
+    assert "7" in policy
+    for unknown in ("07", "Running shoes", "running shoes ", "", 7, 7.0, None, ["7"]):
+        assert unknown not in policy
+
+
+def test_an_unknown_context_is_a_key_error_that_helps(policy: prudent.Policy) -> None:
+    with pytest.raises(KeyError) as error:
+        policy["runing shoes"]
+    assert isinstance(error.value, UnknownContextError)
+    assert str(error.value) == (
+        "No list for 'runing shoes'. Did you mean 'running shoes'? Keep your own ranking there."
+    )
+    with pytest.raises(UnknownContextError, match=r"No list for 7: contexts are text in this policy, and 7 is not '7'"):
+        policy[7]
+
+
+def test_integers_stay_integers() -> None:
+    policy = prudent.rank(count(NUMBERED), "cm", "mle")
+    assert list(policy) == [-3, 7]
+    assert policy[7] == [2, 1]
+    assert all(type(item) is int for item in policy[-3])
+    assert 7 in policy
+    assert "7" not in policy
+    assert 8 not in policy
+    with pytest.raises(UnknownContextError, match=r"No list for '7': contexts are integers"):
+        policy["7"]
+    with pytest.raises(UnknownContextError, match=r"No list for 8\. Keep your own"):
+        policy[8]
+
+
+# --- tables -------------------------------------------------------------------------------------------------------
+
+
+def test_tables_have_the_promised_columns(policy: prudent.Policy) -> None:
+    assert tuple(policy.lists().columns) == COLUMNS
+    assert COLUMNS == ("context", "rank", "item", "lower", "mean", "positive", "negative", "impressions")
+    assert policy.scores().columns == ["context", "item", "lower", "mean", "positive", "negative", "impressions"]
+    assert policy.contexts().columns == ["context", "lists", "value", "lower", "usual_value", "usual_lower", "differ"]
+
+
+def test_lists_are_sorted_by_context_and_rank(policy: prudent.Policy) -> None:
+    rows = policy.lists().fetchall()
+    assert [row[:3] for row in rows] == [
+        ("007", 1, "07"),
+        ("007", 2, "<b>"),
+        ("7", 1, "7"),
+        ("7", 2, "7.0"),
+        *(("running shoes", rank, item) for rank, item in enumerate("abcde", start=1)),
+    ]
+
+
+def test_lists_carry_the_evidence_of_the_scores(policy: prudent.Policy) -> None:
+    evidence = {row[:2]: row[2:] for row in policy.scores().fetchall()}
+    for context, _, item, *rest in policy.lists().fetchall():
+        assert tuple(rest) == evidence[context, item]
+    assert evidence["running shoes", "a"][2:] == (6, 0, 6)
+    assert evidence["running shoes", "b"][2:] == (0, 0, 6)
+
+
+def test_repr_shows_a_few_lists(policy: prudent.Policy) -> None:
+    assert repr(policy).splitlines() == [
+        "Policy for 3 contexts by dcm(tail=truncate), bayes(delta=0.1)",
+        "  '007': ['07', '<b>']",
+        "  '7': ['7', '7.0']",
+        "  'running shoes': ['a', 'b', 'c', 'd', ...]",
+    ]
+    many: list[Shown] = [(context, (1,), (1,)) for context in range(7)]
+    shown = repr(prudent.rank(count(many), "cm", "mle")).splitlines()
+    assert (len(shown), shown[5], shown[6]) == (7, "  4: [1]", "  ...")
+
+
+def test_html_escapes_names(policy: prudent.Policy) -> None:
+    html = policy._repr_html_()
+    assert "<td>&lt;b&gt;</td>" in html
+    assert "<b>" not in html
+    assert html.count("<tr>") == 1 + 9
+
+
+# --- files --------------------------------------------------------------------------------------------------------
+
+
+def test_written_and_read_back(policy: prudent.Policy, tmp_path: Path) -> None:
+    policy.write(tmp_path / "policy.parquet", scores=tmp_path / "scores.parquet")
+    back = prudent.Policy.read(tmp_path / "policy.parquet")
+    assert back.lists().fetchall() == policy.lists().fetchall()
+    assert back.provenance == policy.provenance
+    assert repr(back) == repr(policy)
+    assert back["007"] == ["07", "<b>"]
+    kept = pq.read_table(tmp_path / "scores.parquet")
+    assert [tuple(row.values()) for row in kept.to_pylist()] == policy.scores().fetchall()
+    manifest = json.loads((tmp_path / "scores.parquet.manifest.json").read_text(encoding="utf-8"))
+    assert manifest == policy.provenance
+
+
+def test_only_what_was_asked_for_is_written(policy: prudent.Policy, tmp_path: Path) -> None:
+    policy.write(tmp_path / "policy.parquet")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["policy.parquet", "policy.parquet.manifest.json"]
+
+
+def test_types_survive_the_file(tmp_path: Path) -> None:
+    prudent.rank(count(NUMBERED), "cm", "hoeffding").write(tmp_path / "policy.parquet")
+    assert prudent.Policy.read(tmp_path / "policy.parquet")[7] == [2, 1]
+    schema = {field.name: str(field.type) for field in pq.read_schema(tmp_path / "policy.parquet")}
+    assert schema == {
+        "context": "int64",
+        "rank": "int32",
+        "item": "int64",
+        "lower": "double",
+        "mean": "double",
+        "positive": "double",
+        "negative": "double",
+        "impressions": "int64",
+    }
+
+
+def test_look_up_by_numpy_integers_and_with_a_fallback() -> None:
+    policy = prudent.rank(count([(1, (1, 2), (1, 0)), (8, (2, 1), (0, 1))] * 30), "cm", "mle")
+    assert policy[np.int64(1)] == policy[1] == [1, 2]
+    assert np.int32(8) in policy
+    assert policy.get(9, [5]) == [5]
+    assert policy.get(1) == [1, 2]
+    # Python takes True for 1, which is a context here; a policy does not.
+    assert policy.get(True) is None
+    with pytest.raises(UnknownContextError):
+        policy[True]
+
+
+def test_a_read_policy_has_no_scores(policy: prudent.Policy, tmp_path: Path) -> None:
+    policy.write(tmp_path / "policy.parquet")
+    back = prudent.Policy.read(tmp_path / "policy.parquet")
+    for table in (back.scores, back.contexts):
+        with pytest.raises(PolicyError, match="A policy that was read from a file has no"):
+            table()
+
+
+def test_without_its_manifest_it_still_ranks(policy: prudent.Policy, tmp_path: Path) -> None:
+    policy.write(tmp_path / "policy.parquet")
+    (tmp_path / "policy.parquet.manifest.json").unlink()
+    back = prudent.Policy.read(tmp_path / "policy.parquet")
+    assert back["7"] == ["7", "7.0"]
+    assert repr(back).startswith("Policy for 3 contexts\n")
+
+
+def test_refuses_what_is_no_policy(policy: prudent.Policy, tmp_path: Path) -> None:
+    policy.write(tmp_path / "policy.parquet", scores=tmp_path / "scores.parquet")
+    with pytest.raises(PolicyError, match=r"scores\.parquet is not a policy: it has the columns context, item, lower"):
+        prudent.Policy.read(tmp_path / "scores.parquet")
+    (tmp_path / "text.parquet").write_text("hello", encoding="utf-8")
+    with pytest.raises(PolicyError, match=r"Cannot read .*text\.parquet as a policy"):
+        prudent.Policy.read(tmp_path / "text.parquet")
+    with pytest.raises(LogError, match=r"There is no file .*polcy.parquet\. Did you mean 'policy.parquet'"):
+        prudent.Policy.read(tmp_path / "polcy.parquet")
+    pq.write_table(pa.table({"x": [1]}), tmp_path / "x.parquet")
+    with pytest.raises(PolicyError, match="is not a policy: it has the columns x"):
+        prudent.Policy.read(tmp_path / "x.parquet")
