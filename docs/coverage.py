@@ -19,14 +19,14 @@ import numpy as np
 
 from prudent.base.arrays import FloatArray, IntArray
 from prudent.click_models.simulate import World, draw, make_world
-from prudent.counts.lists import Shown
+from prudent.counts.lists import ListBatch
 from prudent.evaluation.direct import chances, direct, rewards
 from prudent.evaluation.estimate import Asked, judge
 from prudent.evaluation.estimators import parse
 from prudent.evaluation.gate import ask_gate, decide
 from prudent.evaluation.holdout import HeldOut, Reward, hold_out
 from prudent.evaluation.rollout import better_lists
-from prudent.policies.ranking import as_table, usual_lists
+from prudent.policies.ranking import as_table, incumbent_lists
 
 RESULTS = Path(__file__).parent / "coverage"
 
@@ -152,7 +152,7 @@ def simulate(study: Study, seed: int) -> Run:
     earned = rewards(world.attraction[every], form).sum(axis=1) * steps(world, study, every)[:, -1]
     return Run(
         hold_out(
-            Shown(context, shown, clicks, np.ones(len(shown), np.int64)),
+            ListBatch(context, shown, clicks, np.ones(len(shown), np.int64)),
             target,
             propensity=steps(world, study, shown) if study.propensities else None,
         ),
@@ -281,7 +281,7 @@ def choose(name: str) -> dict[str, float]:
     for seed in range(200):
         run = simulate(study, seed)
         held = run.held
-        usual = as_table(usual_lists(held.shown().cells, held.length), held.contexts, held.length)
+        usual = as_table(incumbent_lists(held.shown().cells, held.length), held.contexts, held.length)
         world = _world(study, seed)
         form = chances(world.click_model, world.position, study.reward)
         before = rewards(world.attraction[usual], form).sum(axis=1)

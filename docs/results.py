@@ -264,7 +264,7 @@ without a δ are flat lines.
 
 Two kinds of logging are shown, because the paper's text allows both and they decide the result.
 
-For the rivals, δ stands for a clip M. This is the table of Section 8.3:
+For the baselines, δ stands for a clip M. This is the table of Section 8.3:
 """
 
 

@@ -19,13 +19,13 @@ from prudent.evaluation.tune import BOUNDS, DEFAULT, DELTAS
 from prudent.evaluation.tune.logs import read_arms
 from prudent.evaluation.tune.trials import Past
 from prudent.research.protocol import gather
-from prudent.research.sources import Shown, YandexLike, nameless_world, pairs_of
+from prudent.research.sources import ListBatch, YandexLike, nameless_world, pairs_of
 
 LOGS, DRAWS = 12, 3  # logs of known worlds, and how often clicks are drawn anew on the lists of each
 ARMS = read_arms(BOUNDS, DELTAS)
 NAMES = [name for arm in ARMS for name in arm.names]
 CERTAIN = 1e9  # α + β of a posterior that is all but a point
-Draw = Callable[[np.random.Generator], tuple[World, Shown]]
+Draw = Callable[[np.random.Generator], tuple[World, ListBatch]]
 
 
 def yandex_like(kind: str, quality: float) -> Draw:
@@ -37,12 +37,12 @@ def yandex_like(kind: str, quality: float) -> Draw:
 def shop(kind: str, quality: float) -> Draw:
     """Fifty contexts, 5,000 lists in all, and the items that they show."""
 
-    def make(random: np.random.Generator) -> tuple[World, Shown]:
+    def make(random: np.random.Generator) -> tuple[World, ListBatch]:
         seed = int(random.integers(1 << 30))
         world = make_world(kind, contexts=50, length=5, quality=quality, seed=seed)
         drawn = list(draw(world, 5_000, seed + 1))
         items, clicks = (np.concatenate([getattr(chunk, name) for chunk in drawn]) for name in ("items", "clicks"))
-        lists = Shown(pairs_of(world), items, clicks.astype(bool), np.ones(len(items), np.int64))
+        lists = ListBatch(pairs_of(world), items, clicks.astype(bool), np.ones(len(items), np.int64))
         seen = lists.impressions > 0
         kept = lists.made_of(seen)
         theta = world.attraction[seen]
@@ -64,7 +64,7 @@ def certain(past: Past, theta: FloatArray) -> Past:
     return replace(past, alpha=CERTAIN * theta, beta=CERTAIN * (1 - theta))
 
 
-def past_of(kind: str, world: World, lists: Shown, prior: str) -> Past:
+def past_of(kind: str, world: World, lists: ListBatch, prior: str) -> Past:
     """What the log says; where it cannot tell how positions are examined, it is told."""
     evidence = gather(click_models.parse(kind), world, lists)
     fitted = evidence.model.learn(lists.cells, lists.length)

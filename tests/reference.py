@@ -1,7 +1,7 @@
 """What prudent computes, once more, as plain loops over lists: slow, and short enough to be checked by reading.
 
-A log is a list of `Shown`: a context, the items from the top down, and for each of them 0 or 1. Positions count from 1.
-Everything is keyed by names; nothing is shared with the package.
+A log is a list of `LoggedList`: a context, the items from the top down, and for each of them 0 or 1. Positions count
+from 1. Everything is keyed by names; nothing is shared with the package.
 """
 
 from collections import Counter, defaultdict
@@ -10,7 +10,7 @@ from itertools import permutations
 from math import inf, log, prod, sqrt
 
 Name = str | int
-Shown = tuple[Name, tuple[Name, ...], tuple[int, ...]]  # context, items, clicks
+LoggedList = tuple[Name, tuple[Name, ...], tuple[int, ...]]  # context, items, clicks
 Pair = tuple[Name, Name]  # context, item
 Evidence = dict[Pair, tuple[float, float]]  # n₊, n₋
 
@@ -18,7 +18,7 @@ Evidence = dict[Pair, tuple[float, float]]  # n₊, n₋
 # --- counts -------------------------------------------------------------------------------------------------------
 
 
-def histogram(lists: Sequence[Shown]) -> Counter[tuple[Name, Name, int, int, bool, bool]]:
+def histogram(lists: Sequence[LoggedList]) -> Counter[tuple[Name, Name, int, int, bool, bool]]:
     """How often each (context, item, position, prev, click, more) occurs."""
     counts: Counter[tuple[Name, Name, int, int, bool, bool]] = Counter()
     for context, items, clicks in lists:
@@ -31,11 +31,11 @@ def histogram(lists: Sequence[Shown]) -> Counter[tuple[Name, Name, int, int, boo
     return counts
 
 
-def impressions(lists: Sequence[Shown]) -> Counter[Pair]:
+def impressions(lists: Sequence[LoggedList]) -> Counter[Pair]:
     return Counter((context, item) for context, items, _ in lists for item in items)
 
 
-def longest(lists: Sequence[Shown]) -> int:
+def longest(lists: Sequence[LoggedList]) -> int:
     return max(len(items) for _, items, _ in lists)
 
 
@@ -47,7 +47,7 @@ def last_click(clicks: Sequence[int]) -> int:
 # --- the cascade model --------------------------------------------------------------------------------------------
 
 
-def cascade(lists: Sequence[Shown]) -> Evidence:
+def cascade(lists: Sequence[LoggedList]) -> Evidence:
     """Read from the top, down to and including the first click."""
     positive, negative = Counter[Pair](), Counter[Pair]()
     for context, items, clicks in lists:
@@ -62,7 +62,7 @@ def cascade(lists: Sequence[Shown]) -> Evidence:
 # --- the dependent-click model ------------------------------------------------------------------------------------
 
 
-def truncated(lists: Sequence[Shown]) -> Evidence:
+def truncated(lists: Sequence[LoggedList]) -> Evidence:
     """Read down to the last click; everything when there is none."""
     positive, negative = Counter[Pair](), Counter[Pair]()
     for context, items, clicks in lists:
@@ -72,7 +72,7 @@ def truncated(lists: Sequence[Shown]) -> Evidence:
     return {pair: (positive[pair], negative[pair]) for pair in impressions(lists)}
 
 
-def truncated_continuation(lists: Sequence[Shown]) -> list[float]:
+def truncated_continuation(lists: Sequence[LoggedList]) -> list[float]:
     """λ̂ₖ: of the clicks at k, the share that was not the last; ½ without clicks; at the end the one before it."""
     continuation = []
     for position in range(1, longest(lists) + 1):
@@ -84,7 +84,7 @@ def truncated_continuation(lists: Sequence[Shown]) -> list[float]:
 
 
 def tail_em(
-    lists: Sequence[Shown], given: Sequence[float] | None = None, rounds: int = 20_000
+    lists: Sequence[LoggedList], given: Sequence[float] | None = None, rounds: int = 20_000
 ) -> tuple[Evidence, list[float]]:
     """Evidence and λ when the items below the last click count with the probability that they were read."""
     distinct = Counter(lists)
@@ -166,7 +166,7 @@ def tail_em(
 # --- the position-based model -------------------------------------------------------------------------------------
 
 
-def examined(lists: Sequence[Shown], examination: Sequence[float]) -> Evidence:
+def examined(lists: Sequence[LoggedList], examination: Sequence[float]) -> Evidence:
     """n₊ = ΣY, n₋ = max(0, Σp − ΣY)."""
     clicks, trials = Counter[Pair](), dict.fromkeys(impressions(lists), 0.0)
     for context, items, clicked in lists:
@@ -176,7 +176,7 @@ def examined(lists: Sequence[Shown], examination: Sequence[float]) -> Evidence:
     return {pair: (clicks[pair], max(0.0, trials[pair] - clicks[pair])) for pair in trials}
 
 
-def weighted(lists: Sequence[Shown], examination: Sequence[float]) -> Evidence:
+def weighted(lists: Sequence[LoggedList], examination: Sequence[float]) -> Evidence:
     """n₊ = ΣY/p, n₋ = Σ(1 − Y)/p."""
     evidence = dict.fromkeys(impressions(lists), (0.0, 0.0))
     for context, items, clicked in lists:
@@ -189,7 +189,7 @@ def weighted(lists: Sequence[Shown], examination: Sequence[float]) -> Evidence:
 Table = dict[Pair, dict[int, tuple[int, int]]]  # pair -> position -> impressions, clicks
 
 
-def per_position(lists: Sequence[Shown], enough: int = 0) -> Table:
+def per_position(lists: Sequence[LoggedList], enough: int = 0) -> Table:
     """Of the pairs with at least `enough` impressions."""
     shown, clicked = Counter[tuple[Pair, int]](), Counter[tuple[Pair, int]]()
     for context, items, clicks in lists:
@@ -202,7 +202,7 @@ def per_position(lists: Sequence[Shown], enough: int = 0) -> Table:
     return {pair: cells for pair, cells in table.items() if sum(n for n, _ in cells.values()) >= enough}
 
 
-def position_groups(lists: Sequence[Shown], link: int = 20) -> list[list[int]]:
+def position_groups(lists: Sequence[LoggedList], link: int = 20) -> list[list[int]]:
     """Positions joined by an item with at least `link` impressions at both, as sorted groups."""
     group_of = {position: {position} for position in range(1, longest(lists) + 1)}
     for cells in per_position(lists).values():
@@ -216,7 +216,7 @@ def position_groups(lists: Sequence[Shown], link: int = 20) -> list[list[int]]:
 
 
 def examination_em(
-    lists: Sequence[Shown], smooth: float, enough: int = 10, rounds: int = 200_000, tolerance: float = 1e-9
+    lists: Sequence[LoggedList], smooth: float, enough: int = 10, rounds: int = 200_000, tolerance: float = 1e-9
 ) -> list[float]:
     """P by expectation-maximisation, with `smooth` pseudo-observations of either kind for every θ and p."""
     table, positions = per_position(lists, enough), range(1, longest(lists) + 1)
@@ -242,7 +242,7 @@ def examination_em(
     raise AssertionError(f"still moves by {moved} after {rounds} rounds")
 
 
-def examination_als(lists: Sequence[Shown], enough: int = 10, rounds: int = 5_000) -> list[float] | None:
+def examination_als(lists: Sequence[LoggedList], enough: int = 10, rounds: int = 5_000) -> list[float] | None:
     """P by alternating least squares of (pθ − Y)²; all 1 without clicks, and None where it does not settle.
 
     θ is not kept below 1 here. Where some items say that pₖ is 0 and others, seen only there, are clicked, those fit
@@ -304,7 +304,7 @@ def best_value(kind: str, scores: Sequence[float], weight: Sequence[float]) -> f
     return max(VALUE[kind](chosen, weight[:size]) for chosen in permutations(scores, size))
 
 
-def usual_list(lists: Sequence[Shown], context: Name, length: int) -> dict[int, Name]:
+def usual_list(lists: Sequence[LoggedList], context: Name, length: int) -> dict[int, Name]:
     """Rank -> the item most often shown there of those not placed higher up; of equals the smaller name."""
     usual: dict[int, Name] = {}
     for position in range(1, length + 1):

@@ -13,7 +13,7 @@ import prudent.counts.lists
 from prudent.counts.cells import Cells
 from prudent.engines.base import Tally
 from tests import reference
-from tests.reference import Name, Pair, Shown
+from tests.reference import LoggedList, Name, Pair
 
 # No NUL, which text files reject, and no half of a surrogate pair, which is not text.
 text_names = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=4)
@@ -22,14 +22,14 @@ plain_names = st.sampled_from("abcdefgh")
 
 
 @st.composite
-def logs(draw: DrawFn, names: SearchStrategy[Any] = plain_names, max_items: int = 5) -> list[Shown]:
+def logs(draw: DrawFn, names: SearchStrategy[Any] = plain_names, max_items: int = 5) -> list[LoggedList]:
     """Lists of equal or varying lengths, without clicks, with few or many; items that move or never do; one item."""
     contexts = draw(st.lists(names, min_size=1, max_size=3, unique=True))
     items = draw(st.lists(names, min_size=1, max_size=max_items, unique=True))
     moving, even = draw(st.booleans()), draw(st.booleans())
     clicks = draw(st.sampled_from([st.just(0), st.just(1), st.integers(0, 1), st.sampled_from([0, 0, 0, 1])]))
     longest = draw(st.integers(1, len(items)))
-    shown: list[Shown] = []
+    shown: list[LoggedList] = []
     for _ in range(draw(st.integers(1, 12))):
         order = draw(st.permutations(items)) if moving else items
         size = longest if even else draw(st.integers(1, longest))
@@ -39,11 +39,11 @@ def logs(draw: DrawFn, names: SearchStrategy[Any] = plain_names, max_items: int 
 
 
 @st.composite
-def linked_logs(draw: DrawFn) -> list[Shown]:
+def linked_logs(draw: DrawFn) -> list[LoggedList]:
     """Logs in which pbm is identified: one context shows each item at each position at least 20 times."""
     items = draw(st.permutations("abcd"))[: draw(st.integers(2, 4))]
     length = draw(st.integers(1, len(items)))
-    shown: list[Shown] = []
+    shown: list[LoggedList] = []
     for turn in range(len(items)):
         order = tuple(items[turn:] + items[:turn])[:length]
         times = draw(st.integers(20, 60))
@@ -53,7 +53,7 @@ def linked_logs(draw: DrawFn) -> list[Shown]:
     return [*shown, *draw(logs(max_items=length))]
 
 
-def table(lists: Sequence[Shown]) -> Any:
+def table(lists: Sequence[LoggedList]) -> Any:
     """The log as an Arrow table in the layout `lists`."""
     return pa.table(
         {
@@ -64,7 +64,7 @@ def table(lists: Sequence[Shown]) -> Any:
     )
 
 
-def rows(lists: Sequence[Shown]) -> Any:
+def rows(lists: Sequence[LoggedList]) -> Any:
     """The log as an Arrow table in the layout `rows`."""
     flat = [
         (number, context, item, position, click)
@@ -91,11 +91,11 @@ def _kind(name: Name) -> Any:
     return pa.string() if isinstance(name, str) else pa.int64()
 
 
-def count(lists: Sequence[Shown], **settings: Any) -> prudent.Counts:
+def count(lists: Sequence[LoggedList], **settings: Any) -> prudent.Counts:
     return prudent.count(prudent.Log(table(lists)), **settings)
 
 
-def quick_counts(lists: Sequence[Shown]) -> prudent.Counts:
+def quick_counts(lists: Sequence[LoggedList]) -> prudent.Counts:
     """The counts of a log without the engine, which takes longer than everything after it.
 
     That `prudent.count` makes the same cells is shown in `test_counts.py`.
@@ -113,7 +113,7 @@ def quick_counts(lists: Sequence[Shown]) -> prudent.Counts:
     return counts
 
 
-def as_shown(lists: Sequence[Shown]) -> prudent.counts.lists.Shown:
+def as_shown(lists: Sequence[LoggedList]) -> prudent.counts.lists.ListBatch:
     """The lists, numbered as the engine numbers them: by the sorted names of context and item."""
     pairs = sorted({(context, item) for context, items, _ in lists for item in items})
     contexts = sorted({context for context, _ in pairs})
@@ -124,10 +124,10 @@ def as_shown(lists: Sequence[Shown]) -> prudent.counts.lists.Shown:
         items[i, : len(names)] = [number[context, name] for name in names]
         clicks[i, : len(names)] = clicked
     of_pair = np.array([contexts.index(context) for context, _ in pairs])
-    return prudent.counts.lists.Shown(of_pair, items, clicks, np.ones(len(lists), np.int64))
+    return prudent.counts.lists.ListBatch(of_pair, items, clicks, np.ones(len(lists), np.int64))
 
 
-def by_name(lists: Sequence[Shown], *columns: Any) -> dict[Pair, Any]:
+def by_name(lists: Sequence[LoggedList], *columns: Any) -> dict[Pair, Any]:
     """Arrays with one entry per pair, under the names of the pairs."""
     values = zip(*(column.tolist() for column in columns), strict=True)
     return dict(zip(sorted(reference.impressions(lists)), values, strict=True))

@@ -17,7 +17,7 @@ from prudent.bounds import bounds
 from prudent.cli import app as cli
 from prudent.click_models import click_models
 from prudent.evaluation.estimators import estimators
-from prudent.policies.baselines import rivals
+from prudent.policies.baselines import baselines
 
 MODELS_INTRO = """\
 # Click models
@@ -91,7 +91,7 @@ def write_pages(app: Sphinx) -> None:
         "click-models.md": MODELS_INTRO + registry_page(click_models),
         "bounds.md": BOUNDS_INTRO + registry_page(bounds),
         "estimators.md": ESTIMATORS_INTRO + registry_page(estimators),
-        "methods.md": METHODS_INTRO + registry_page(rivals),
+        "methods.md": METHODS_INTRO + registry_page(baselines),
         "command-line.md": CLI_INTRO + cli_page(),
     }
     for name, text in pages.items():

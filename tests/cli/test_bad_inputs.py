@@ -365,7 +365,7 @@ def _saved(name: str, rows: list[Row]) -> str:
 
 
 def rejections(source: Any, layout: Layout = "lists") -> tuple[int, dict[str, int]]:
-    tally = prudent.count(prudent.Log(source, layout=layout), max_bad=1).tally
+    tally = prudent.count(prudent.Log(source, layout=layout), max_rejected=1).tally
     return tally.lists, dict(tally.rejected)
 
 
@@ -491,10 +491,12 @@ def test_few_bad_lists_are_reported_and_many_stop(folder: Path) -> None:
 
     Path("many.jsonl").write_text(jsonl(GOOD + 3 * bad))
     message = refused("many.jsonl")
-    assert message.startswith("3 of 203 lists in many.jsonl are bad (1.5%, more than max_bad=0.01 (--max-bad) allows)")
+    assert message.startswith(
+        "3 of 203 lists in many.jsonl are bad (1.5%, more than max_rejected=0.01 (--max-rejected) allows)"
+    )
     assert "3 × no context" in message
-    assert run("count", "many.jsonl", "-o", "out.parquet", "--max-bad", "0.02").code == 0
-    assert run("count", "few.jsonl", "-o", "none.parquet", "--max-bad", "0").code == 3
+    assert run("count", "many.jsonl", "-o", "out.parquet", "--max-rejected", "0.02").code == 0
+    assert run("count", "few.jsonl", "-o", "none.parquet", "--max-rejected", "0").code == 3
 
 
 def test_a_faulty_list_is_counted_once(folder: Path) -> None:
@@ -682,7 +684,7 @@ NAMES = [
 
 def survivors(source: Any, layout: Layout = "lists") -> list[object]:
     counts = prudent.count(prudent.Log(source, layout=layout))
-    return [context for (context,) in counts.numbered.connection.execute("select context from contexts").fetchall()]
+    return [context for (context,) in counts.index.connection.execute("select context from contexts").fetchall()]
 
 
 @pytest.mark.parametrize("form", WRITERS)
@@ -784,7 +786,7 @@ def test_everything_is_rejected(folder: Path) -> None:
     ran = run("check", "bad.jsonl")
     assert ran.code == 0
     assert "no context 3" in ran.said
-    assert run("rank", "bad.jsonl", "-o", "out.parquet", "--max-bad", 1).code == 3
+    assert run("rank", "bad.jsonl", "-o", "out.parquet", "--max-rejected", 1).code == 3
 
 
 # --- settings -----------------------------------------------------------------------------------------------------

@@ -92,7 +92,7 @@ def test_help_is_quick() -> None:
         (["rank", "log.parquet", "-o", "x.parquet", "--lenght", "3"], "--length"),
         (["rank", "log.parquet", "-o", "x.parquet", "--length", "0"], "Invalid value for '--length'"),
         (["rank", "log.parquet", "-o", "x.parquet", "--length", "ten"], "Invalid value for '--length'"),
-        (["rank", "log.parquet", "-o", "x.parquet", "--max-bad", "2"], "Invalid value for '--max-bad'"),
+        (["rank", "log.parquet", "-o", "x.parquet", "--max-rejected", "2"], "Invalid value for '--max-rejected'"),
         (["rank", "log.parquet", "-o", "x.parquet", "--layout", "wide"], "Invalid value for '--layout'"),
         (["rank", "log.parquet", "-o", "x.parquet", "--model", "pmb"], "Did you mean 'pbm'?"),
         (["rank", "log.parquet", "-o", "x.parquet", "--bound", "bays"], "Did you mean 'bayes'?"),

@@ -8,10 +8,10 @@ from hypothesis import example, given, settings
 import prudent
 from prudent.click_models.check import FEW
 from tests import reference
-from tests.reference import Shown
+from tests.reference import LoggedList
 from tests.strategies import count, logs
 
-MOVING: list[Shown] = [*[("q", ("a", "b"), (1, 1))] * 30, *[("q", ("b", "a"), (0, 1))] * 20, ("r", ("a",), (0,))]
+MOVING: list[LoggedList] = [*[("q", ("a", "b"), (1, 1))] * 30, *[("q", ("b", "a"), (0, 1))] * 20, ("r", ("a",), (0,))]
 
 
 @settings(max_examples=25, deadline=None)
@@ -19,7 +19,7 @@ MOVING: list[Shown] = [*[("q", ("a", "b"), (1, 1))] * 30, *[("q", ("b", "a"), (0
 @example([("q", ("a", "b", "c"), (1, 1, 1)), ("q", ("a", "c"), (0, 0))])
 @example([*[("q", ("a",), (1,))] * FEW, *[("r", ("a",), (1,))] * (FEW - 1)])
 @given(lists=logs())
-def test_every_number_equals_a_plain_loop(lists: list[Shown]) -> None:
+def test_every_number_equals_a_plain_loop(lists: list[LoggedList]) -> None:
     health = prudent.check(count(lists))
     shown = reference.impressions(lists)
     table = reference.per_position(lists)
@@ -45,7 +45,7 @@ def test_every_number_equals_a_plain_loop(lists: list[Shown]) -> None:
 
 
 def test_rejected_lists_are_told() -> None:
-    counts = count([*MOVING, ("q", ("a", "a"), (0, 0))], max_bad=1)
+    counts = count([*MOVING, ("q", ("a", "a"), (0, 0))], max_rejected=1)
     assert prudent.check(counts).rejected == {"an item twice in one list": 1}
     assert prudent.check(counts).lists == 51
 
@@ -81,8 +81,8 @@ def test_verdict_on_a_log_without_clicks() -> None:
 def test_verdicts_on_a_log_that_is_mostly_rejected() -> None:
     health = replace(prudent.check(count(MOVING)), rejected={"no context": 900}, lists=100)
     assert health.verdicts()[0] == (
-        "900 of 1,000 lists were rejected (90.0%): count and rank stop there, unless --max-bad allows it."
+        "900 of 1,000 lists were rejected (90.0%): count and rank stop there, unless --max-rejected allows it."
     )
     assert replace(health, lists=0, clicks=0).verdicts() == [
-        "900 of 900 lists were rejected (100.0%): count and rank stop there, unless --max-bad allows it."
+        "900 of 900 lists were rejected (100.0%): count and rank stop there, unless --max-rejected allows it."
     ]

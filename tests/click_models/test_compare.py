@@ -25,13 +25,13 @@ from prudent.click_models.compare import logs as comparing
 from prudent.click_models.predict import split_lists
 from prudent.click_models.simulate import World, draw, make_world, write_log
 from prudent.counts.cells import FEWEST
-from prudent.counts.lists import Shown as Arrays
+from prudent.counts.lists import ListBatch as Arrays
 from prudent.counts.lists import read_parts
 from prudent.logs.readers import read_yandex
 from prudent.reporting.charts import draw_comparison, write_chart
 from tests import strategies
 from tests.command import run
-from tests.reference import Shown, last_click
+from tests.reference import LoggedList, last_click
 
 # --- plain loops --------------------------------------------------------------------------------------------------
 
@@ -128,7 +128,7 @@ def agrees(score: Score, expected: dict[str, object]) -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(strategies.linked_logs(), st.data())
-def test_scores_equal_plain_loops(lists: list[Shown], data: st.DataObject) -> None:
+def test_scores_equal_plain_loops(lists: list[LoggedList], data: st.DataObject) -> None:
     lists = data.draw(st.permutations(lists))
     train, test = in_two(strategies.as_shown(lists), len(lists) * 3 // 4)
     assume(train.clicks.any())
@@ -150,7 +150,7 @@ def test_scores_equal_plain_loops(lists: list[Shown], data: st.DataObject) -> No
 
 @settings(max_examples=40, deadline=None)
 @given(strategies.logs(), st.data())
-def test_references_equal_plain_loops(lists: list[Shown], data: st.DataObject) -> None:
+def test_references_equal_plain_loops(lists: list[LoggedList], data: st.DataObject) -> None:
     """Click rates of items and of positions, each with one click and one skip added."""
     lists = data.draw(st.permutations(lists))
     assume(len(lists) > 1)
@@ -180,7 +180,7 @@ def test_references_equal_plain_loops(lists: list[Shown], data: st.DataObject) -
 @settings(max_examples=40, deadline=None)
 @given(strategies.linked_logs(), st.data())
 def test_distance_to_the_winner_is_the_mean_difference_on_the_same_lists(
-    lists: list[Shown], data: st.DataObject
+    lists: list[LoggedList], data: st.DataObject
 ) -> None:
     lists = data.draw(st.permutations(lists))
     train, test = in_two(strategies.as_shown(lists), len(lists) * 3 // 4)
@@ -202,8 +202,8 @@ def test_distance_to_the_winner_is_the_mean_difference_on_the_same_lists(
 
 def test_a_worked_example() -> None:
     """One context, one position. Trained on 2 clicks of 4: θ = 3/6. Scored on a click, a skip and an unseen item."""
-    train: list[Shown] = [("q", ("a",), (1,)), ("q", ("a",), (1,)), ("q", ("a",), (0,)), ("q", ("a",), (0,))]
-    test: list[Shown] = [("q", ("a",), (1,)), ("q", ("a",), (0,)), ("q", ("b",), (1,))]
+    train: list[LoggedList] = [("q", ("a",), (1,)), ("q", ("a",), (1,)), ("q", ("a",), (0,)), ("q", ("a",), (0,))]
+    test: list[LoggedList] = [("q", ("a",), (1,)), ("q", ("a",), (0,)), ("q", ("b",), (1,))]
     found = compare_lists(*in_two(strategies.as_shown(train + test), 4), read_models(MODELS))
     for name in MODELS:
         assert found[name].log_likelihood == pytest.approx(log(1 / 2))
@@ -266,7 +266,7 @@ def test_order_of_rows_and_threads_do_not_matter(tmp_path: Path) -> None:
 
 
 def test_large_logs_are_compared_on_whole_contexts() -> None:
-    lists: list[Shown] = [(f"q{i % 50}", ("a", "b"), (i % 2, 0)) for i in range(5_000)]
+    lists: list[LoggedList] = [(f"q{i % 50}", ("a", "b"), (i % 2, 0)) for i in range(5_000)]
     log = prudent.Log(strategies.table(lists))
     _, (shown,), (tally,) = read_parts([log], prudent.DuckDB(), None, 0.0, most=1_234)
     assert tally.lists == 5_000
@@ -276,10 +276,10 @@ def test_large_logs_are_compared_on_whole_contexts() -> None:
     assert few.n.sum() == 100 * FEWEST
 
 
-SWAPPED: list[Shown] = [("q", ("a", "b"), (1, 0)), ("q", ("b", "a"), (0, 1))] * 30
+SWAPPED: list[LoggedList] = [("q", ("a", "b"), (1, 0)), ("q", ("b", "a"), (0, 1))] * 30
 
 
-def still(lists: int) -> list[Shown]:
+def still(lists: int) -> list[LoggedList]:
     """Nothing ever moves: pbm is not identified."""
     return [("q", ("a", "b"), (i % 2, i % 3 % 2)) for i in range(lists)]
 
@@ -355,7 +355,7 @@ def test_lists_longer_than_any_fitted_to() -> None:
 
 
 def test_too_little_to_compare() -> None:
-    one: list[Shown] = [("q", ("a",), (1,))]
+    one: list[LoggedList] = [("q", ("a",), (1,))]
     with pytest.raises(LogError, match="no list to score models on"):
         compare(prudent.Log(strategies.table(one)), holdout=0.01)
     with pytest.raises(LogError, match="nothing to learn from"):
@@ -375,7 +375,7 @@ def test_too_little_to_compare() -> None:
         ({"by": "time"}, "Name the column of the time"),
         ({"time": "when"}, "Name the column of the time"),
         ({"length": 0}, "length is 0"),
-        ({"max_bad": 2}, "max_bad is 2"),
+        ({"max_rejected": 2}, "max_rejected is 2"),
     ],
 )
 def test_wrong_settings(wrong: dict[str, object], said: str) -> None:
@@ -397,8 +397,8 @@ def test_logs_that_name_things_differently() -> None:
 
 def test_scored_on_another_log(tmp_path: Path) -> None:
     """Pairs go by their names: an item that only one of the logs has does not shift the others."""
-    train: list[Shown] = [("q", ("b", "c"), (1, 0)), ("q", ("c", "b"), (0, 1))] * 40
-    test: list[Shown] = [("p", ("a", "z"), (0, 0)), ("q", ("a", "c"), (0, 0)), ("q", ("b", "c"), (1, 0))]
+    train: list[LoggedList] = [("q", ("b", "c"), (1, 0)), ("q", ("c", "b"), (0, 1))] * 40
+    test: list[LoggedList] = [("p", ("a", "z"), (0, 0)), ("q", ("a", "c"), (0, 0)), ("q", ("b", "c"), (1, 0))]
     found = compare(prudent.Log(strategies.table(train)), prudent.Log(strategies.table(test)))
     expected = compare_lists(*in_two(strategies.as_shown(train + test), 80), read_models(MODELS))
     assert [score.model for score in found.scores] == [score.model for score in expected.scores]
@@ -410,7 +410,7 @@ def test_scored_on_another_log(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("layout", ["lists", "rows"])
 def test_scored_on_the_latest_lists(layout: str, tmp_path: Path) -> None:
-    lists: list[Shown] = [
+    lists: list[LoggedList] = [
         (f"q{i % 3}", ("a", "b") if i % 2 else ("b", "a"), (i % 5 % 2, i % 7 % 2)) for i in range(300)
     ]
     earlier, later = lists[:240], lists[240:]
@@ -430,7 +430,7 @@ def test_scored_on_the_latest_lists(layout: str, tmp_path: Path) -> None:
 def test_a_reference_that_foresees_more_is_named() -> None:
     """Every context is new: what is known of items is worth nothing, and click rates by position are all there is."""
     generator = random.Random(5)
-    lists: list[Shown] = [(f"q{i}", (f"a{i}", f"b{i}"), (int(generator.random() < 0.1), 0)) for i in range(400)]
+    lists: list[LoggedList] = [(f"q{i}", (f"a{i}", f"b{i}"), (int(generator.random() < 0.1), 0)) for i in range(400)]
     found = compare_lists(*in_two(strategies.as_shown(lists), 300), read_models(["dcm"]))
     assert found.winner == "dcm"
     assert found.scores[0].model == "CTR by position"

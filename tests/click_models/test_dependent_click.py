@@ -17,14 +17,14 @@ from prudent.click_models.base import Evidence
 from prudent.click_models.simulate import draw, make_world
 from prudent.counts import lists as shown
 from tests import reference
-from tests.reference import Shown
+from tests.reference import LoggedList
 from tests.strategies import by_name, logs, quick_counts
 
 probabilities = st.sampled_from([0.0, 0.3, 0.65, 1.0]) | st.floats(0, 1)
-ONE_ITEM: list[Shown] = [("q", ("a",), (1,))] * 3
-NO_CLICK: list[Shown] = [("q", ("a", "b"), (0, 0))] * 30
-LONG_TAILS: list[Shown] = [("q", tuple("abcdefgh"), (1, 0, 0, 0, 0, 0, 0, 0))] * 500 + [("q", ("b", "a"), (1, 1))]
-SHORT_AND_LONG: list[Shown] = [
+ONE_ITEM: list[LoggedList] = [("q", ("a",), (1,))] * 3
+NO_CLICK: list[LoggedList] = [("q", ("a", "b"), (0, 0))] * 30
+LONG_TAILS: list[LoggedList] = [("q", tuple("abcdefgh"), (1, 0, 0, 0, 0, 0, 0, 0))] * 500 + [("q", ("b", "a"), (1, 1))]
+SHORT_AND_LONG: list[LoggedList] = [
     *[("q", ("a", "b", "c"), (1, 0, 0))] * 40,
     *[("q", ("a", "c"), (1, 0))] * 60,
     *[("q", ("a",), (1,))] * 80,
@@ -32,7 +32,7 @@ SHORT_AND_LONG: list[Shown] = [
 ]
 
 
-def assert_same_tail(lists: list[Shown], evidence: Evidence, given: list[float] | None = None) -> None:
+def assert_same_tail(lists: list[LoggedList], evidence: Evidence, given: list[float] | None = None) -> None:
     expected, continuation = reference.tail_em(lists, given)
     found = by_name(lists, evidence.positive, evidence.negative)
     shown = reference.impressions(lists)
@@ -48,7 +48,11 @@ def assert_same_tail(lists: list[Shown], evidence: Evidence, given: list[float] 
 
 
 def test_truncated_by_hand() -> None:
-    lists: list[Shown] = [("q", ("a", "b", "c"), (1, 0, 0)), ("q", ("b", "a", "c"), (1, 0, 1)), ("q", ("c",), (0,))]
+    lists: list[LoggedList] = [
+        ("q", ("a", "b", "c"), (1, 0, 0)),
+        ("q", ("b", "a", "c"), (1, 0, 1)),
+        ("q", ("c",), (0,)),
+    ]
     evidence = DependentClick(tail="truncate").evidence(quick_counts(lists))
     assert evidence.positive.tolist() == [1, 1, 1]
     assert evidence.negative.tolist() == [1, 0, 1]  # a below b's click and above c's; b and c below a's: not read
@@ -58,7 +62,7 @@ def test_truncated_by_hand() -> None:
 
 @settings(max_examples=150, deadline=None)
 @given(lists=logs())
-def test_truncated_equals_a_plain_loop(lists: list[Shown]) -> None:
+def test_truncated_equals_a_plain_loop(lists: list[LoggedList]) -> None:
     evidence = DependentClick(tail="truncate").evidence(quick_counts(lists))
     assert by_name(lists, evidence.positive, evidence.negative) == reference.truncated(lists)
     np.testing.assert_allclose(evidence.fitted["continuation"], reference.truncated_continuation(lists), atol=1e-9)
@@ -87,7 +91,7 @@ def test_one_tail_by_hand() -> None:
 @example(LONG_TAILS)
 @example(SHORT_AND_LONG)
 @given(lists=logs())
-def test_tail_equals_a_plain_loop(lists: list[Shown]) -> None:
+def test_tail_equals_a_plain_loop(lists: list[LoggedList]) -> None:
     evidence = DependentClick().evidence(quick_counts(lists))
     assert_same_tail(lists, evidence)
     assert (1 - np.array(evidence.fitted["continuation"])).tolist() == evidence.weight.tolist()
@@ -95,7 +99,9 @@ def test_tail_equals_a_plain_loop(lists: list[Shown]) -> None:
 
 @settings(max_examples=150, deadline=None)
 @given(lists=logs(), continuation=st.lists(probabilities, min_size=5, max_size=6))
-def test_tail_equals_a_plain_loop_when_continuation_is_given(lists: list[Shown], continuation: list[float]) -> None:
+def test_tail_equals_a_plain_loop_when_continuation_is_given(
+    lists: list[LoggedList], continuation: list[float]
+) -> None:
     evidence = DependentClick(continuation=tuple(continuation)).evidence(quick_counts(lists))
     assert_same_tail(lists, evidence, continuation)
     assert evidence.fitted == {}
@@ -105,7 +111,7 @@ def test_a_longer_log_with_many_tails() -> None:
     """Where EM is slow: most lists end in a long tail, so that clicks tell little about reading on."""
     rng = np.random.default_rng(11)
     theta, continuation = rng.beta(1, 8, 12), (0.9, 0.8, 0.7, 0.9, 0.95, 0.9)
-    lists: list[Shown] = []
+    lists: list[LoggedList] = []
     for _ in range(3_000):
         items = rng.permutation(12)[: rng.integers(2, 7)]
         clicks, reads = [], True
@@ -138,7 +144,7 @@ def test_rare_pairs_do_not_hide_that_users_read_on() -> None:
     world = make_world("dcm", contexts=1_500, items=(25, 30), zipf=0.0, exploration=3.0, seed=4)
     drawn = next(draw(world, lists=15_000, seed=4, chunk=15_000))
     context = np.repeat(np.arange(1_500), np.diff(world.offsets))
-    lists = shown.Shown(context, drawn.items, drawn.clicks > 0, np.ones(len(drawn.items), np.int64))
+    lists = shown.ListBatch(context, drawn.items, drawn.clicks > 0, np.ones(len(drawn.items), np.int64))
     fitted = DependentClick().learn(lists.cells, 10).parameter
     assert abs(np.mean(fitted[:8] - world.position[:8])) < 0.05
 
@@ -149,7 +155,7 @@ def test_rare_pairs_do_not_hide_that_users_read_on() -> None:
 @pytest.mark.parametrize("tail", ["em", "truncate"])
 def test_the_last_position_borrows_from_the_one_above(tail: str) -> None:
     """Nobody can be seen to go on from there; λ̂ = 0 would make it the most satisfying position."""
-    lists: list[Shown] = [*[("q", ("a", "b", "c"), (1, 1, 1))] * 9, ("q", ("a", "b", "c"), (1, 1, 0))]
+    lists: list[LoggedList] = [*[("q", ("a", "b", "c"), (1, 1, 1))] * 9, ("q", ("a", "b", "c"), (1, 1, 0))]
     continuation = DependentClick(tail=tail).evidence(quick_counts(lists)).fitted["continuation"]  # type: ignore[arg-type]
     assert continuation[2] == continuation[1] > 0.5
     lists = [*[("q", ("a", "b"), (1, 1))] * 8, *[("q", ("a", "b"), (1, 0))] * 2]
@@ -159,7 +165,7 @@ def test_the_last_position_borrows_from_the_one_above(tail: str) -> None:
 
 @pytest.mark.parametrize("tail", ["em", "truncate"])
 @pytest.mark.parametrize("lists", [ONE_ITEM, NO_CLICK], ids=["one position", "no click"])
-def test_nothing_known_of_continuation_is_one_half(tail: str, lists: list[Shown]) -> None:
+def test_nothing_known_of_continuation_is_one_half(tail: str, lists: list[LoggedList]) -> None:
     evidence = DependentClick(tail=tail).evidence(quick_counts(lists))  # type: ignore[arg-type]
     assert set(evidence.fitted["continuation"]) == {0.5}
 
@@ -186,7 +192,7 @@ def test_too_few_continuation_probabilities() -> None:
 )
 def test_items_that_are_always_clicked_do_not_end_in_nan(model: DependentClick) -> None:
     """An extrapolation may reach θ = 1, where a tail of such items has probability 0."""
-    lists: list[Shown] = [("q", ("a", "b", "c"), (1, 1, 0))] * 199 + [("q", ("d", "b"), (1, 0))]
+    lists: list[LoggedList] = [("q", ("a", "b", "c"), (1, 1, 0))] * 199 + [("q", ("d", "b"), (1, 0))]
     evidence = model.evidence(quick_counts(lists))
     assert np.isfinite(evidence.negative).all()
     assert (evidence.negative >= 0).all()

@@ -9,12 +9,12 @@ from prudent.base.errors import LogError, NotIdentifiedError, PrudentWarning, Us
 from prudent.click_models import Auto, DependentClick, PositionBased, position_based
 from prudent.click_models.position_based import ENOUGH, LINK, per_position, separate_positions
 from tests import reference
-from tests.reference import Shown
+from tests.reference import LoggedList
 from tests.strategies import by_name, linked_logs, logs, quick_counts
 
-ONE: list[Shown] = [("q", ("a",), (1,))]
-NO_CLICK: list[Shown] = [*[("q", ("a", "b"), (0, 0))] * 30, *[("q", ("b", "a"), (0, 0))] * 30]
-TOP_ONLY: list[Shown] = [*[("q", ("a", "b"), (1, 0))] * 30, *[("q", ("b", "a"), (1, 0))] * 30]
+ONE: list[LoggedList] = [("q", ("a",), (1,))]
+NO_CLICK: list[LoggedList] = [*[("q", ("a", "b"), (0, 0))] * 30, *[("q", ("b", "a"), (0, 0))] * 30]
+TOP_ONLY: list[LoggedList] = [*[("q", ("a", "b"), (1, 0))] * 30, *[("q", ("b", "a"), (1, 0))] * 30]
 
 examinations = st.lists(st.sampled_from([0.05, 0.5, 1.0]) | st.floats(0.01, 1), min_size=5, max_size=6)
 
@@ -23,7 +23,7 @@ examinations = st.lists(st.sampled_from([0.05, 0.5, 1.0]) | st.floats(0.01, 1), 
 
 
 def test_by_hand() -> None:
-    lists: list[Shown] = [("q", ("a", "b"), (1, 0)), ("q", ("b", "a"), (0, 0)), ("q", ("a",), (0,))]
+    lists: list[LoggedList] = [("q", ("a", "b"), (1, 0)), ("q", ("b", "a"), (0, 0)), ("q", ("a",), (0,))]
     examined = PositionBased(examination=(1, 0.5)).evidence(quick_counts(lists))
     assert examined.positive.tolist() == [1, 0]
     assert examined.negative.tolist() == [1.5, 1.5]  # a: 1 + ½ + 1 trials, b: ½ + 1
@@ -39,7 +39,7 @@ def test_more_clicks_than_trials_leave_no_negative_one() -> None:
 
 @settings(max_examples=150, deadline=None)
 @given(lists=logs(), examination=examinations)
-def test_given_examination_equals_a_plain_loop(lists: list[Shown], examination: list[float]) -> None:
+def test_given_examination_equals_a_plain_loop(lists: list[LoggedList], examination: list[float]) -> None:
     counts = quick_counts(lists)
     for kind, loop in (("examined", reference.examined), ("weighted", reference.weighted)):
         evidence = PositionBased(counts=kind, examination=tuple(examination)).evidence(counts)  # type: ignore[arg-type]
@@ -53,7 +53,7 @@ def test_given_examination_equals_a_plain_loop(lists: list[Shown], examination: 
 
 @settings(max_examples=100, deadline=None)
 @given(lists=logs())
-def test_per_position_equals_a_plain_loop(lists: list[Shown]) -> None:
+def test_per_position_equals_a_plain_loop(lists: list[LoggedList]) -> None:
     pairs = sorted(reference.impressions(lists))
     columns = per_position(quick_counts(lists).cells)
     found = {(pairs[pair], k): (n, clicks) for pair, k, n, clicks in zip(*columns, strict=True)}
@@ -68,7 +68,7 @@ def test_per_position_equals_a_plain_loop(lists: list[Shown]) -> None:
 @example(NO_CLICK, 0.01)
 @example(ONE, 0.01)
 @given(lists=linked_logs(), smooth=st.sampled_from([0.1, 1.0, 3.0]))
-def test_em_equals_a_plain_loop(lists: list[Shown], smooth: float) -> None:
+def test_em_equals_a_plain_loop(lists: list[LoggedList], smooth: float) -> None:
     """Newton's method against expectation-maximisation: other ways to the one maximum.
 
     Both stop short of it, by less than 1e-4. EM needs thousands of rounds for a small `smooth`; see the next test.
@@ -82,10 +82,10 @@ def test_em_equals_a_plain_loop(lists: list[Shown], smooth: float) -> None:
         assert found[pair] == pytest.approx(value, abs=1e-9)
 
 
-def a_simulated_log(lists: int = 4_000, seed: int = 3) -> list[Shown]:
+def a_simulated_log(lists: int = 4_000, seed: int = 3) -> list[LoggedList]:
     rng = np.random.default_rng(seed)
     theta, p = rng.beta(1.2, 5, 20), np.arange(1, 7) ** -0.7
-    shown: list[Shown] = []
+    shown: list[LoggedList] = []
     for _ in range(lists):
         items = np.argsort(-np.log(theta) - rng.gumbel(size=20))[: rng.integers(4, 7)]
         clicks = rng.random(len(items)) < theta[items] * p[: len(items)]
@@ -104,7 +104,7 @@ def test_em_equals_a_plain_loop_at_the_default_smoothing() -> None:
 @example(ONE)
 @example(TOP_ONLY)
 @given(lists=linked_logs())
-def test_als_equals_a_plain_loop(lists: list[Shown]) -> None:
+def test_als_equals_a_plain_loop(lists: list[LoggedList]) -> None:
     expected = reference.examination_als(lists)
     assume(expected is not None)
     assert PositionBased(fit="als").evidence(quick_counts(lists)).weight == pytest.approx(expected, abs=1e-4)
@@ -129,7 +129,7 @@ def test_rare_items_have_no_say_in_p(fit: str) -> None:
     """Five items shown nine times each, at the last position, and always clicked, leave p where it was."""
     assert ENOUGH == 10
     lists = [(c, tuple(map(str, items)), clicks) for c, items, clicks in a_simulated_log(1_000)]
-    five: list[Shown] = [("r", ("a", "b", "c", "d", "e", f"rare {i}"), (0, 0, 0, 0, 0, 1)) for i in range(5)]
+    five: list[LoggedList] = [("r", ("a", "b", "c", "d", "e", f"rare {i}"), (0, 0, 0, 0, 0, 1)) for i in range(5)]
     with_them = five * 9
     without = [(context, items[:5], clicks[:5]) for context, items, clicks in with_them]
     model = PositionBased(fit=fit)  # type: ignore[arg-type]
@@ -146,7 +146,7 @@ def test_weighted_counts_need_a_p_above_zero() -> None:
 
 def test_scaled_to_a_maximum_of_one_wherever_it_is() -> None:
     """Where users look at the second position first."""
-    lists: list[Shown] = [
+    lists: list[LoggedList] = [
         *[("q", ("a", "b"), (0, 1))] * 40,
         *[("q", ("b", "a"), (0, 1))] * 40,
         *[("q", ("a", "b"), (1, 0))] * 20,
@@ -162,7 +162,7 @@ def test_scaled_to_a_maximum_of_one_wherever_it_is() -> None:
 
 @settings(max_examples=150, deadline=None)
 @given(lists=logs())
-def test_groups_of_positions_equal_a_plain_loop(lists: list[Shown]) -> None:
+def test_groups_of_positions_equal_a_plain_loop(lists: list[LoggedList]) -> None:
     cells = quick_counts(lists).cells
     pair, position, shown, _ = per_position(cells)
     groups = separate_positions(pair, position, shown, cells.positions)
@@ -178,7 +178,7 @@ def test_groups_of_positions_equal_a_plain_loop(lists: list[Shown]) -> None:
         PositionBased().evidence(quick_counts(lists))
 
 
-def swapped(times: int) -> list[Shown]:
+def swapped(times: int) -> list[LoggedList]:
     return [*[("q", ("a", "b"), (1, 0))] * 50, *[("q", ("b", "a"), (0, 1))] * times]
 
 
@@ -191,13 +191,13 @@ def test_an_item_links_two_positions_from_twenty_impressions_at_both() -> None:
 
 def test_the_same_item_in_another_context_links_nothing() -> None:
     """θ differs between contexts, so its clicks there compare nothing."""
-    lists: list[Shown] = [*[("q", ("a", "b"), (1, 0))] * 50, *[("r", ("b", "a"), (0, 1))] * 50]
+    lists: list[LoggedList] = [*[("q", ("a", "b"), (1, 0))] * 50, *[("r", ("b", "a"), (0, 1))] * 50]
     with pytest.raises(NotIdentifiedError):
         PositionBased().evidence(quick_counts(lists))
 
 
 def test_links_go_through_other_positions() -> None:
-    lists: list[Shown] = [
+    lists: list[LoggedList] = [
         *[("q", ("a", "b", "c", "d"), (1, 0, 1, 0))] * 20,
         *[("q", ("b", "a", "c", "d"), (1, 0, 0, 1))] * 20,
         *[("r", ("a", "b", "c", "d"), (1, 0, 0, 0))] * 20,
@@ -211,7 +211,7 @@ def test_links_go_through_other_positions() -> None:
 
 def test_links_join_groups_and_not_only_positions() -> None:
     """In q item a stands at 1 and 3, in r item b at 2 and 3; everything else keeps its place."""
-    lists: list[Shown] = [
+    lists: list[LoggedList] = [
         *[("q", ("a", "w", "x", "y"), (1, 0, 1, 0))] * 20,
         *[("q", ("v", "w", "a", "y"), (1, 0, 1, 0))] * 20,
         *[("r", ("v", "b", "x", "y"), (1, 0, 1, 0))] * 20,

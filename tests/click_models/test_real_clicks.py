@@ -17,7 +17,7 @@ from prudent.click_models import click_models
 from prudent.logs.readers import read_yandex
 from tests import reference
 from tests.logs.readers.reading import lists_of
-from tests.reference import Name, Pair, Shown
+from tests.reference import LoggedList, Name, Pair
 
 pytestmark = pytest.mark.skipif(
     "PRUDENT_DATA" not in os.environ, reason="PRUDENT_DATA names no folder with real clicks"
@@ -29,7 +29,7 @@ def read(part: str) -> prudent.Log:
 
 
 @pytest.fixture(scope="module")
-def train() -> list[Shown]:
+def train() -> list[LoggedList]:
     return lists_of(read("train"))
 
 
@@ -39,7 +39,7 @@ def counts() -> prudent.Counts:
 
 
 @pytest.fixture(scope="module")
-def held_out() -> list[Shown]:
+def held_out() -> list[LoggedList]:
     return lists_of(read("test"))
 
 
@@ -72,7 +72,7 @@ def pbm_likelihood(theta: Sequence[float], clicks: Sequence[int], examination: S
 def per_list(
     spelling: str,
     counts: prudent.Counts,
-    held_out: list[Shown],
+    held_out: list[LoggedList],
     likelihood: Callable[[Sequence[float], Sequence[int], Sequence[float]], float],
 ) -> float:
     evidence = click_models.parse(spelling).evidence(counts)
@@ -89,7 +89,7 @@ def per_list(
 # --- tests --------------------------------------------------------------------------------------------------------
 
 
-def test_the_log_is_the_one_that_the_figures_are_about(counts: prudent.Counts, held_out: list[Shown]) -> None:
+def test_the_log_is_the_one_that_the_figures_are_about(counts: prudent.Counts, held_out: list[LoggedList]) -> None:
     health = prudent.check(counts)
     assert (health.lists, len(held_out), health.positions) == (35_064, 21_413, 10)
     assert health.pbm_identified
@@ -100,7 +100,9 @@ def test_the_log_is_the_one_that_the_figures_are_about(counts: prudent.Counts, h
     ("spelling", "expected"),
     [("dcm(tail=truncate)", -3.776), ("dcm", -3.571), ("pbm", -3.524)],
 )
-def test_held_out_likelihood(spelling: str, expected: float, counts: prudent.Counts, held_out: list[Shown]) -> None:
+def test_held_out_likelihood(
+    spelling: str, expected: float, counts: prudent.Counts, held_out: list[LoggedList]
+) -> None:
     """Per list, with Beta(1, 1) smoothing; items that training has not seen get ½.
 
     The numbers were found by another implementation, to three digits. That of pbm is .003 away, since its p was fitted
@@ -115,7 +117,7 @@ def test_examination_with_a_unit_of_smoothing(counts: prudent.Counts) -> None:
     np.testing.assert_allclose(fitted, [1, 0.69, 0.57, 0.47, 0.35, 0.31, 0.28, 0.23, 0.24, 0.22], atol=0.01)
 
 
-def test_examination_equals_a_plain_loop(train: list[Shown], counts: prudent.Counts) -> None:
+def test_examination_equals_a_plain_loop(train: list[LoggedList], counts: prudent.Counts) -> None:
     """Where expectation-maximisation takes thousands of rounds; 3e-4 are left when a round moves p by 1e-7."""
     fitted = click_models.parse("pbm").evidence(counts).fitted["examination"]
     expected = reference.examination_em(train, smooth=0.01, tolerance=1e-7)
@@ -125,4 +127,4 @@ def test_examination_equals_a_plain_loop(train: list[Shown], counts: prudent.Cou
 def test_auto_takes_pbm(counts: prudent.Counts) -> None:
     policy = prudent.rank(counts, length=10)
     assert policy.provenance["model"] == "pbm"
-    assert policy.provenance["summary"]["value"] > policy.provenance["summary"]["usual_value"]
+    assert policy.provenance["summary"]["value"] > policy.provenance["summary"]["incumbent_value"]

@@ -190,9 +190,9 @@ def test_no_list_beats_the_best_one(model: str) -> None:
     best = value(world, best_lists(world))
     for c, (start, end) in enumerate(zip(world.offsets, world.offsets[1:], strict=False)):
         size = int(min(3, end - start))
-        rivals = np.array(list(permutations(range(start, end), size)))
-        rivals = np.pad(rivals, ((0, 0), (0, 3 - size)), constant_values=-1)
-        assert best[c] == pytest.approx(value(world, rivals).max())
+        baselines = np.array(list(permutations(range(start, end), size)))
+        baselines = np.pad(baselines, ((0, 0), (0, 3 - size)), constant_values=-1)
+        assert best[c] == pytest.approx(value(world, baselines).max())
     assert best_value(world) == pytest.approx(np.average(best, weights=world.share))
 
 

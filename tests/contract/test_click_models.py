@@ -14,7 +14,7 @@ from hypothesis.strategies import SearchStrategy
 
 from prudent.base.errors import UsageError
 from prudent.click_models import ClickModel, click_models
-from tests.reference import Shown
+from tests.reference import LoggedList
 from tests.strategies import count, linked_logs, quick_counts
 
 every_model = pytest.mark.parametrize("name", list(click_models))
@@ -29,7 +29,7 @@ SETTINGS: dict[str, SearchStrategy[Any]] = {
     "examination": probabilities,
 }
 # Each item of context q stands at each position at least 20 times, so that pbm is identified.
-LINKED: list[Shown] = [
+LINKED: list[LoggedList] = [
     *[("q", ("a", "b", "c"), (1, 0, 0))] * 30,
     *[("q", ("b", "c", "a"), (0, 1, 1))] * 25,
     *[("q", ("c", "a", "b"), (0, 0, 1))] * 20,
@@ -110,7 +110,7 @@ def test_refuses_settings_out_of_range(spelling: str, complaint: str) -> None:
 @every_model
 @settings(max_examples=40, deadline=None)
 @given(lists=linked_logs())
-def test_evidence_makes_sense(name: str, lists: list[Shown]) -> None:
+def test_evidence_makes_sense(name: str, lists: list[LoggedList]) -> None:
     counts = quick_counts(lists)
     cells = counts.cells
     evidence = click_models[name]().evidence(counts)

@@ -28,25 +28,25 @@ from prudent.counts.cells import Cells
 from prudent.counts.days import UNIT
 from tests import reference
 from tests.command import run
-from tests.reference import Shown
+from tests.reference import LoggedList
 from tests.strategies import count, integer_names, logs, plain_names, quick_counts, rows, table, text_names
 
 any_log = st.sampled_from([plain_names, text_names, integer_names]).flatmap(logs)
 
 # Three lists, worked by hand in `test_three_lists`.
-SMALL: list[Shown] = [
+SMALL: list[LoggedList] = [
     ("shoes", ("a", "b", "c"), (1, 0, 1)),
     ("shoes", ("b", "a"), (0, 1)),
     ("boots", ("a", "c", "d"), (0, 0, 0)),
 ]
 # Names of which careless readers make numbers, dates, nulls or fewer of.
-AWKWARD: list[Shown] = [
+AWKWARD: list[LoggedList] = [
     ("007", ("7", "07", "NULL"), (1, 0, 0)),
     ("7", ("1e3", "1000", " 7"), (0, 0, 1)),
     ("7.0", ("2024-01-01", "true", "nan"), (0, 1, 1)),
     ("ß", ("SS", "ss", 'a,"b"'), (0, 0, 0)),
 ]
-NUMBERED: list[Shown] = [(7, (1, 2, -3), (0, 1, 1)), (-7, (2**62, 1), (0, 0)), (7, (2, 1), (1, 0))] * 3
+NUMBERED: list[LoggedList] = [(7, (1, 2, -3), (0, 1, 1)), (-7, (2**62, 1), (0, 0)), (7, (2, 1), (1, 0))] * 3
 
 
 def histogram(counts: prudent.Counts) -> dict[tuple[Any, ...], int]:
@@ -80,7 +80,7 @@ def test_three_lists() -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(lists=any_log)
-def test_equals_a_plain_loop(lists: list[Shown]) -> None:
+def test_equals_a_plain_loop(lists: list[LoggedList]) -> None:
     counts = count(lists)
     assert histogram(counts) == reference.histogram(lists)
     assert counts.tally.lists == len(lists)
@@ -89,7 +89,7 @@ def test_equals_a_plain_loop(lists: list[Shown]) -> None:
 
 @settings(max_examples=15, deadline=None)
 @given(lists=any_log)
-def test_both_layouts_count_the_same(lists: list[Shown]) -> None:
+def test_both_layouts_count_the_same(lists: list[LoggedList]) -> None:
     by_rows = prudent.count(prudent.Log(rows(lists), layout="rows"))
     assert histogram(by_rows) == reference.histogram(lists)
     assert by_rows.tally.lists == len(lists)
@@ -97,7 +97,7 @@ def test_both_layouts_count_the_same(lists: list[Shown]) -> None:
 
 @settings(max_examples=15, deadline=None)
 @given(lists=logs(), data=st.data())
-def test_the_order_of_rows_means_nothing(lists: list[Shown], data: st.DataObject) -> None:
+def test_the_order_of_rows_means_nothing(lists: list[LoggedList], data: st.DataObject) -> None:
     seed = data.draw(st.integers(0, 2**32))
     flat = rows(lists)
     order = random.Random(seed).sample(range(flat.num_rows), flat.num_rows)
@@ -108,7 +108,7 @@ def test_the_order_of_rows_means_nothing(lists: list[Shown], data: st.DataObject
 
 def test_a_long_list_has_no_limit() -> None:
     items = tuple(f"i{k}" for k in range(1, 301))
-    lists: list[Shown] = [("c", items, tuple(int(k % 7 == 0) for k in range(300)))]
+    lists: list[LoggedList] = [("c", items, tuple(int(k % 7 == 0) for k in range(300)))]
     assert histogram(count(lists)) == reference.histogram(lists)
 
 
@@ -117,7 +117,7 @@ def test_a_long_list_has_no_limit() -> None:
 
 @settings(max_examples=25, deadline=None)
 @given(lists=any_log)
-def test_cells_are_the_histogram_in_the_order_of_names(lists: list[Shown]) -> None:
+def test_cells_are_the_histogram_in_the_order_of_names(lists: list[LoggedList]) -> None:
     counts = count(lists)
     cells = counts.cells
     expected = reference.histogram(lists)
@@ -145,7 +145,7 @@ def test_per_pair_keeps_what_it_is_told() -> None:
 
 @settings(max_examples=15, deadline=None)
 @given(first=logs(), second=logs())
-def test_counts_add(first: list[Shown], second: list[Shown]) -> None:
+def test_counts_add(first: list[LoggedList], second: list[LoggedList]) -> None:
     total, at_once = count(first) + count(second), count(first + second)
     assert total == at_once
     assert histogram(total) == reference.histogram(first + second)
@@ -184,7 +184,7 @@ def test_a_sum_outlives_its_terms() -> None:
 
 @settings(max_examples=8, deadline=None)
 @given(lists=any_log)
-def test_written_and_read_back(lists: list[Shown], tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_written_and_read_back(lists: list[LoggedList], tmp_path_factory: pytest.TempPathFactory) -> None:
     file = tmp_path_factory.mktemp("counts") / "counts.parquet"
     counts = count(lists)
     (counts + counts).write(file)
@@ -205,14 +205,14 @@ def test_several_files_are_read_as_their_sum(tmp_path: Path) -> None:
 
 def test_what_was_rejected_is_written_and_added(tmp_path: Path) -> None:
     log = prudent.Log(table([*SMALL, ("shoes", ("a", "a"), (0, 1))]))
-    counts = prudent.count(log, max_bad=0.5, to=tmp_path / "counts.parquet")
+    counts = prudent.count(log, max_rejected=0.5, to=tmp_path / "counts.parquet")
     rejected = {"an item twice in one list": 1}
-    assert (counts.tally.lists, counts.tally.rejected, counts.tally.share_bad) == (3, rejected, 0.25)
+    assert (counts.tally.lists, counts.tally.rejected, counts.tally.share_rejected) == (3, rejected, 0.25)
     assert counts == count(SMALL)
     both = prudent.Counts.read(tmp_path / "counts.parquet") + counts
     assert (both.tally.lists, both.tally.rejected) == (6, {"an item twice in one list": 2})
     with pytest.raises(LogError, match=r"1 of 4 lists .* are bad \(25.0%.*1 × an item twice in one list"):
-        prudent.count(log, max_bad=0.24)
+        prudent.count(log, max_rejected=0.24)
 
 
 # --- weights ------------------------------------------------------------------------------------------------------
@@ -222,7 +222,7 @@ weights = st.one_of(st.integers(1, UNIT), st.sampled_from([1, UNIT // 2, UNIT]))
 
 @settings(max_examples=15, deadline=None)
 @given(parts=st.lists(st.tuples(logs(), weights), min_size=1, max_size=4))
-def test_weights_are_exact(parts: list[tuple[list[Shown], int]]) -> None:
+def test_weights_are_exact(parts: list[tuple[list[LoggedList], int]]) -> None:
     """The same sums in fractions, by a plain loop: no float below has lost a bit."""
     expected: Counter[tuple[Any, ...]] = Counter()
     for lists, weight in parts:
@@ -241,7 +241,7 @@ def test_weights_are_exact(parts: list[tuple[list[Shown], int]]) -> None:
 
 @settings(max_examples=8, deadline=None)
 @given(first=logs(), second=logs())
-def test_weights_add(first: list[Shown], second: list[Shown]) -> None:
+def test_weights_add(first: list[LoggedList], second: list[LoggedList]) -> None:
     one, two = count(first), count(second)
     half = replace(one, weights=(UNIT // 2,))
     assert half + half == one
@@ -259,7 +259,7 @@ def test_weighted_counts_are_not_written(tmp_path: Path) -> None:
 
 # --- sources ------------------------------------------------------------------------------------------------------
 
-Opener = Callable[[list[Shown], Path], prudent.Log]
+Opener = Callable[[list[LoggedList], Path], prudent.Log]
 
 
 def _text(file: Path, content: str) -> prudent.Log:
@@ -288,7 +288,7 @@ def _parquet(given: Any, file: Path, **options: Any) -> Path:
     return file
 
 
-def _glob(lists: list[Shown], folder: Path) -> prudent.Log:
+def _glob(lists: list[LoggedList], folder: Path) -> prudent.Log:
     for number, shown in enumerate(lists):
         _parquet(table([shown]), folder / f"part-{number}.parquet")
     return prudent.Log(folder / "part-*.parquet")
@@ -323,14 +323,14 @@ DELIMITED: dict[str, Opener] = {
 }
 
 
-def _columns(lists: list[Shown]) -> dict[str, list[Any]]:
+def _columns(lists: list[LoggedList]) -> dict[str, list[Any]]:
     context, items, clicks = zip(*lists, strict=True)
     return {"context": list(context), "items": list(items), "clicks": list(clicks)}
 
 
 @pytest.mark.parametrize("source", [*IN_MEMORY, *IN_FILES, *DELIMITED])
 @pytest.mark.parametrize("lists", [SMALL, AWKWARD], ids=["small", "awkward"])
-def test_every_source_counts_the_same(source: str, lists: list[Shown], tmp_path: Path) -> None:
+def test_every_source_counts_the_same(source: str, lists: list[LoggedList], tmp_path: Path) -> None:
     log = (IN_MEMORY | IN_FILES | DELIMITED)[source](lists, tmp_path)
     assert histogram(prudent.count(log)) == reference.histogram(lists)
 
@@ -381,7 +381,7 @@ def test_integers_of_any_width_are_names(kind: Any) -> None:
 def test_any_number_of_threads(threads: int, tmp_path: Path) -> None:
     """Row groups of 2,048 lists, so that there is something to share out among four threads."""
     rng = random.Random(5)
-    lists: list[Shown] = []
+    lists: list[LoggedList] = []
     for _ in range(10_000):
         size = rng.randint(1, 6)
         clicks = tuple(int(rng.random() < 0.3) for _ in range(size))

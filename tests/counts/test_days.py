@@ -19,11 +19,11 @@ from prudent.base.errors import CountsError, UsageError, WriteError
 from prudent.counts.days import UNIT, Chosen, Days, Span, choose, in_force, weight
 from tests import reference
 from tests.command import run, run_apart
-from tests.reference import Shown
+from tests.reference import LoggedList
 from tests.strategies import count, logs, table
 
 NEWEST = date(2026, 11, 15)
-SMALL: list[Shown] = [("shoes", ("a", "b"), (1, 0)), ("shoes", ("b", "a"), (0, 1)), ("boots", ("a", "c"), (0, 0))]
+SMALL: list[LoggedList] = [("shoes", ("a", "b"), (1, 0)), ("shoes", ("b", "a"), (0, 1)), ("boots", ("a", "c"), (0, 0))]
 
 spans = st.builds(
     lambda age, length: Span(NEWEST - timedelta(age + length), NEWEST - timedelta(age)),
@@ -32,7 +32,7 @@ spans = st.builds(
 )
 
 
-def write_day(lists: list[Shown], folder: Path, day: object) -> prudent.Counts:
+def write_day(lists: list[LoggedList], folder: Path, day: object) -> prudent.Counts:
     return prudent.count(prudent.Log(table(lists)), to=folder, day=str(day))
 
 
@@ -40,7 +40,7 @@ def file_of(span: Span | str, folder: str = "counts") -> Path:
     return Path(folder) / (span.folder if isinstance(span, Span) else f"day={span}") / "counts.parquet"
 
 
-def write_files(folder: Path, lists: list[Shown], *names: str) -> None:
+def write_files(folder: Path, lists: list[LoggedList], *names: str) -> None:
     """The same counts under several names, which need not be those of days."""
     for name in names:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -180,7 +180,7 @@ def test_settings_that_make_no_sense(settings: dict[str, Any], said: str) -> Non
 @settings(max_examples=8, deadline=None)
 @given(days=st.lists(logs(), min_size=1, max_size=4), half_life=st.sampled_from([1, 2.5, 30]))
 def test_a_folder_reads_as_the_sum_of_its_days(
-    days: list[list[Shown]], half_life: float, tmp_path_factory: pytest.TempPathFactory
+    days: list[list[LoggedList]], half_life: float, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     folder = tmp_path_factory.mktemp("days") / "counts"
     expected: Counter[Any] = Counter()
@@ -514,7 +514,7 @@ def write(kind, day):
     bad = ", ".join([f"('{kind}', ['x', 'x'], [1, 0])"] * BAD[kind])
     with duckdb.connect() as connection:
         log = connection.sql(f"select * from (values {good}, {bad}) t(context, items, clicks)")
-        prudent.count(prudent.Log(log), prudent.DuckDB(threads=1), folder / "counts", max_bad=1, day=day)
+        prudent.count(prudent.Log(log), prudent.DuckDB(threads=1), folder / "counts", max_rejected=1, day=day)
 
 def look():  # how many days are of kind a and b, as 16 * a + b
     counts = prudent.Counts.read(folder / "counts", engine=prudent.DuckDB(threads=1))

@@ -16,7 +16,7 @@ from prudent.click_models.simulate import make_world, write_log
 from prudent.counts import index as numbered
 from prudent.counts.cells import Cells, heaviest
 from prudent.policies import rank as algorithm
-from tests.reference import Shown
+from tests.reference import LoggedList
 from tests.strategies import quick_counts, table
 
 MODELS = ["cm", "dcm", "dcm(tail=truncate)", "dcm(continuation=[.5, .6, .7, .8, .9, 1])", "pbm", "pbm(counts=weighted)"]
@@ -75,10 +75,10 @@ def test_nor_with_any_bound(
 def test_nor_with_candidates(log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Some that were never logged, in contexts that were and in contexts that were not; of some contexts none."""
     named = prudent.count(prudent.Log(log)).pairs.fetchall()
-    offered = [(context, item) for context, item in named if item % 3 and context % 7] + [
+    eligible = [(context, item) for context, item in named if item % 3 and context % 7] + [
         (context, 10**6 + item) for context in (1, 5, 999, 1000) for item in range(4)
     ]
-    table = pa.table({"context": [c for c, _ in offered], "item": [i for _, i in offered]})
+    table = pa.table({"context": [c for c, _ in eligible], "item": [i for _, i in eligible]})
     whole = written(log, tmp_path, candidates=table, min_lists=0)
     in_parts(1, monkeypatch)
     monkeypatch.setattr(numbered, "_BYTES_TO_JOIN", 1 << 60)  # names find their numbers context by context
@@ -86,7 +86,7 @@ def test_nor_with_candidates(log: Path, tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_parts_are_the_whole(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    names = prudent.count(prudent.Log(log)).numbered
+    names = prudent.count(prudent.Log(log)).index
     whole = names.whole().cells
     in_parts(500, monkeypatch)
     parts = list(names.parts())
@@ -104,7 +104,7 @@ def test_parts_are_the_whole(log: Path, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_some_contexts_are_those_of_the_whole(log: Path) -> None:
-    names = prudent.count(prudent.Log(log)).numbered
+    names = prudent.count(prudent.Log(log)).index
     marked = np.arange(names.contexts) % 3 == 1
     some, expected = names.some(marked).cells, names.whole().cells.only(marked)
     for name in Cells.__dataclass_fields__:
@@ -115,7 +115,7 @@ def test_names_are_numbered_in_their_order_however_many(tmp_path: Path) -> None:
     """Rowids are the numbers: they must follow the sort, though rows are inserted by several threads."""
     world = make_world("pbm", contexts=4_000, items=(60, 90), length=10, zipf=0, exploration=9, seed=2)
     log = write_log(world, 60_000, tmp_path / "log.parquet", seed=2)
-    names = prudent.count(prudent.Log(log), engine=prudent.DuckDB(threads=4)).numbered
+    names = prudent.count(prudent.Log(log), engine=prudent.DuckDB(threads=4)).index
     assert names.pairs > 122_880  # more than one row group
     ((wrong,),) = names.connection.execute(
         "select count(*) from pairs as one join pairs as next on next.rowid = one.rowid + 1 "
@@ -141,16 +141,18 @@ def test_names_of_text_find_their_numbers_context_by_context(monkeypatch: pytest
         "10",
         "9",
     ]
-    lists: list[Shown] = [(context, (f"{context}1", "b", "'"), (1, 0, 1)) for context in contexts for _ in range(3)]
+    lists: list[LoggedList] = [
+        (context, (f"{context}1", "b", "'"), (1, 0, 1)) for context in contexts for _ in range(3)
+    ]
     whole = quick_counts(lists).cells
     monkeypatch.setattr(numbered, "_BYTES_TO_JOIN", 1 << 60)
-    sliced = prudent.count(prudent.Log(table(lists))).numbered.whole().cells
+    sliced = prudent.count(prudent.Log(table(lists))).index.whole().cells
     for name in Cells.__dataclass_fields__:
         np.testing.assert_array_equal(getattr(sliced, name), getattr(whole, name))
 
 
 def test_memory_is_given_back_to_the_database(log: Path) -> None:
-    names = prudent.count(prudent.Log(log), engine=prudent.DuckDB(memory="500MB")).numbered
+    names = prudent.count(prudent.Log(log), engine=prudent.DuckDB(memory="500MB")).index
 
     def limit() -> float:
         return float(names.connection.execute("select current_setting('memory_limit')").fetchall()[0][0].split()[0])
@@ -168,7 +170,7 @@ def test_memory_is_given_back_to_the_database(log: Path) -> None:
 
 
 def test_a_sample_is_of_whole_contexts_and_of_few_pairs(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    names = prudent.count(prudent.Log(log)).numbered
+    names = prudent.count(prudent.Log(log)).index
     monkeypatch.setattr("prudent.counts.cells.MOST", 300)
     heavy, fair = algorithm._samples(names)
     assert 250 < heavy.cells.pairs <= 300
@@ -183,7 +185,7 @@ def test_a_sample_is_of_whole_contexts_and_of_few_pairs(log: Path, monkeypatch: 
 
 def test_cells_are_cut_to_the_same_sample(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is learned from cells in memory is learned from the contexts that ranking would take."""
-    names = prudent.count(prudent.Log(log)).numbered
+    names = prudent.count(prudent.Log(log)).index
     whole = names.whole().cells
     assert whole.heaviest() is whole
     monkeypatch.setattr("prudent.counts.cells.MOST", 300)
@@ -260,6 +262,6 @@ def test_large_files_are_packed_the_same_however_parts_are_cut(tmp_path: Path, m
         monkeypatch.setattr(numbered, "_MOST", most)
         files.append((tmp_path / f"{most}.parquet", tmp_path / f"{most}.scores"))
         prudent.rank(counts, "cm", "mle").write(files[-1][0], scores=files[-1][1])
-    assert len(list(counts.numbered.parts())) > 2
+    assert len(list(counts.index.parts())) > 2
     for one, other in zip(*files, strict=True):
         assert one.read_bytes() == other.read_bytes()

@@ -18,7 +18,7 @@ from prudent.bounds import bounds
 from prudent.click_models import click_models
 from prudent.counts.counts import COLUMNS
 from prudent.logs.log import REASONS
-from prudent.policies.baselines import rivals
+from prudent.policies.baselines import baselines
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted(ROOT.glob("docs/*.md")), *sorted(ROOT.glob("docs/how-to/*.md"))]
@@ -118,7 +118,7 @@ def test_public_name_is_explained(name: str) -> None:
     assert with_example or on_a_page
 
 
-@pytest.mark.parametrize("name", [*click_models, *bounds, *rivals])
+@pytest.mark.parametrize("name", [*click_models, *bounds, *baselines])
 def test_reading_discusses_every_model_bound_and_method(name: str) -> None:
     assert f"`{name}" in (ROOT / "docs" / "reading.md").read_text(encoding="utf-8")
 

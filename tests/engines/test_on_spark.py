@@ -67,14 +67,14 @@ def test_with_integers_for_names_and_samples_of_contexts(
     counts = prudent.count(prudent.Log(log.with_name("numbers.parquet")), to=tmp_path / "counts.parquet")
     found = prudent.rank_on_spark(tmp_path / "counts.parquet", tmp_path / "policy", prudent.Spark(quick), length=3)
     same(tmp_path, found, prudent.rank(counts, length=3))
-    assert found["fitted"]["prior"]["pairs"] <= 400 < counts.numbered.pairs
+    assert found["fitted"]["prior"]["pairs"] <= 400 < counts.index.pairs
 
 
 def test_with_candidates(counts: prudent.Counts, quick: SparkSession, tmp_path: Path) -> None:
     named = counts.pairs.fetchall()
-    offered = [*named[::2], ("query 2", "new"), ("nobody asked", "new"), ("nobody asked", "newer")]
+    eligible = [*named[::2], ("query 2", "new"), ("nobody asked", "new"), ("nobody asked", "newer")]
     pq.write_table(
-        pa.table({"context": [c for c, _ in offered], "item": [i for _, i in offered]}), tmp_path / "offer.parquet"
+        pa.table({"context": [c for c, _ in eligible], "item": [i for _, i in eligible]}), tmp_path / "offer.parquet"
     )
     settings: dict[str, Any] = {"candidates": tmp_path / "offer.parquet", "min_lists": 0}
     found = prudent.rank_on_spark(counts.files, tmp_path / "policy", prudent.Spark(quick), **settings)

@@ -22,7 +22,7 @@ from prudent.counts.counts import QUERY
 from prudent.engines.base import Tally
 from prudent.logs.log import Layout
 from tests.counts.test_counts import SMALL
-from tests.reference import Shown
+from tests.reference import LoggedList
 from tests.strategies import integer_names, logs, plain_names, rows, table, text_names
 
 pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
@@ -30,10 +30,10 @@ often = settings(deadline=None, suppress_health_check=[HealthCheck.function_scop
 any_log = st.sampled_from([plain_names, text_names, integer_names]).flatmap(logs)
 
 
-def outcome(log: prudent.Log, engine: Any, max_bad: float = 1.0) -> tuple[prudent.Counts | None, Any]:
+def outcome(log: prudent.Log, engine: Any, max_rejected: float = 1.0) -> tuple[prudent.Counts | None, Any]:
     """Counts, and everything that they say, or the error."""
     try:
-        counts = prudent.count(log, engine=engine, max_bad=max_bad)
+        counts = prudent.count(log, engine=engine, max_rejected=max_rejected)
     except PrudentError as error:
         return None, type(error)
     described = duckdb.execute(f"describe {counts.sql}").fetchall()
@@ -65,14 +65,14 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @settings(often, max_examples=130)
 @given(lists=any_log)
-def test_lists(lists: list[Shown], quick: SparkSession, work: Path) -> None:
+def test_lists(lists: list[LoggedList], quick: SparkSession, work: Path) -> None:
     given = table(lists)
     assert_same(prudent.Log(given), prudent.Log(quick.createDataFrame(given)), prudent.Spark(quick), work)
 
 
 @settings(often, max_examples=70)
 @given(lists=any_log)
-def test_rows(lists: list[Shown], quick: SparkSession, work: Path) -> None:
+def test_rows(lists: list[LoggedList], quick: SparkSession, work: Path) -> None:
     given = rows(lists)
     here = prudent.Log(quick.createDataFrame(given), layout="rows")
     assert_same(prudent.Log(given, layout="rows"), here, prudent.Spark(quick), work)
@@ -174,7 +174,7 @@ def test_messy_rows(given: Any, quick: SparkSession) -> None:
 @pytest.mark.parametrize("layout", ["lists", "rows"])
 def test_long_lists(layout: Layout, session: SparkSession, tmp_path: Path) -> None:
     rng = random.Random(3)
-    lists: list[Shown] = []
+    lists: list[LoggedList] = []
     for size in [1, 2, 199, 200, *(rng.randint(1, 200) for _ in range(20))]:
         items = tuple(rng.sample(range(300), size))
         lists.append((size % 3, items, tuple(int(rng.random() < rng.choice([0, 0.01, 0.5, 1])) for _ in items)))

@@ -22,7 +22,7 @@ from tests.cli.test_bad_inputs import GOOD, GOOD_ROWS, LISTS, Row
 from tests.counts.test_counts import AWKWARD, DELIMITED, IN_FILES, NUMBERED, SMALL
 from tests.engines.test_spark import assert_same, pytestmark  # noqa: F401 (the marks are for all tests here)
 from tests.logs.readers.test_yandex import CONTENT
-from tests.reference import Shown
+from tests.reference import LoggedList
 from tests.strategies import table
 
 folder = bad.folder  # a fixture: a folder to work in, with a good log of each kind
@@ -84,7 +84,7 @@ def test_unusual_file_that_is_right(folder: Path, spark: prudent.Spark, what: st
 
 @pytest.mark.parametrize("source", [*IN_FILES, *DELIMITED])
 @pytest.mark.parametrize("lists", [AWKWARD, NUMBERED], ids=["awkward", "numbered"])
-def test_every_format(source: str, lists: list[Shown], tmp_path: Path, spark: prudent.Spark) -> None:
+def test_every_format(source: str, lists: list[LoggedList], tmp_path: Path, spark: prudent.Spark) -> None:
     log = (IN_FILES | DELIMITED)[source](lists, tmp_path)
     assert_same(log, log, spark)
 
@@ -393,7 +393,7 @@ def test_counts_go_to_a_folder(
     pq.write_table(table([*SMALL, ("shoes", ("a", "a"), (0, 1))]), tmp_path / "log.parquet")
     log = prudent.Log(tmp_path / "log.parquet")
     at, target = (elsewhere, "viewfs://elsewhere/logs/counts") if away else (tmp_path, str(tmp_path / "counts"))
-    expected = prudent.count(log, max_bad=1)
+    expected = prudent.count(log, max_rejected=1)
     for _ in range(2):  # the second replaces the first
         assert spark.write_counts(log, QUERY, target) == expected.tally
     assert read(at / "counts") == duckdb.execute(f"from ({expected.sql}) order by all").fetchall()

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from prudent.click_models import click_models
 from prudent.click_models.position_based import LINK
-from prudent.counts.lists import Shown
+from prudent.counts.lists import ListBatch
 from prudent.evaluation.direct import (
     Trials,
     believe,
@@ -184,7 +184,7 @@ def test_intervals_are_as_wide_as_estimates_scatter_where_few_contexts_rarely_sh
         score = 0.3 * np.arange(items) + random.normal(size=(lists, items))
         shown = np.argsort(-score, axis=1)[:, :length]
         clicks = random.random((lists, length)) < p * theta[shown]
-        log = Shown(
+        log = ListBatch(
             np.repeat(np.arange(contexts), items), of[:, None] * items + shown, clicks, np.ones(lists, np.int64)
         )
         (said,) = judge(hold_out(log, target), [parse("dm(model=pbm)")], Asked())

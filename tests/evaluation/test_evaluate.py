@@ -148,7 +148,7 @@ def test_a_list_without_a_propensity_is_rejected(policy: prudent.Policy, bad: fl
     assert found.provenance["rejected"] == {"a propensity is no probability above 0": 1}
     assert found.provenance["lists"] == 299
     with pytest.raises(LogError, match="propensity"):
-        prudent.evaluate(policy, log, "snips", max_bad=0.001)
+        prudent.evaluate(policy, log, "snips", max_rejected=0.001)
 
 
 def test_what_cannot_be_evaluated(policy: prudent.Policy) -> None:

@@ -10,7 +10,7 @@ import pytest
 import prudent
 from prudent.base.errors import LogError, PolicyError, PrudentWarning, UsageError
 from prudent.click_models.simulate import draw, make_world
-from prudent.counts.lists import Shown
+from prudent.counts.lists import ListBatch
 from prudent.evaluation.direct import direct
 from prudent.evaluation.estimators import parse
 from prudent.evaluation.gate import ask_gate, decide
@@ -174,7 +174,9 @@ def test_auto_takes_the_model_that_foresees_clicks(kind: str) -> None:
     drawn = list(draw(world, 20_000, seed=1))
     items, clicks = (np.concatenate([getattr(part, name) for part in drawn]) for name in ("items", "clicks"))
     sizes = np.diff(world.offsets)
-    shown = Shown(np.repeat(np.arange(len(sizes)), sizes), items, clicks.astype(bool), np.ones(len(items), np.int64))
+    shown = ListBatch(
+        np.repeat(np.arange(len(sizes)), sizes), items, clicks.astype(bool), np.ones(len(items), np.int64)
+    )
     held = hold_out(shown, world.offsets[:-1, None] + np.arange(3))
     fit = direct(held, "auto", "clicks")
     assert str(fit.fitted.model) == kind

@@ -18,7 +18,7 @@ from prudent.base.errors import LogError, UsageError
 from prudent.bounds import Exposure, bounds
 from prudent.click_models import click_models
 from prudent.click_models.simulate import World, draw, make_world, write_log
-from prudent.counts.lists import Shown as Arrays
+from prudent.counts.lists import ListBatch as Arrays
 from prudent.evaluation.tune import DEFAULT, Confirmation, Setting, Tuning, tune
 from prudent.evaluation.tune.logs import read_arms
 from prudent.evaluation.tune.results import decide
@@ -26,7 +26,7 @@ from prudent.evaluation.tune.trials import Arm, Past, confirm
 from prudent.research.sources import nameless_world, pairs_of
 from tests import strategies
 from tests.command import run
-from tests.reference import Name, Pair, Shown
+from tests.reference import LoggedList, Name, Pair
 
 # --- plain loops --------------------------------------------------------------------------------------------------
 
@@ -50,14 +50,14 @@ def clicks_of(
     return tuple(clicks)
 
 
-def past_of(lists: list[Shown], model: str) -> Past:
+def past_of(lists: list[LoggedList], model: str) -> Past:
     shown = strategies.as_shown(lists)
     return Past.of(shown, click_models.parse(model).learn(shown.cells, shown.length))
 
 
 @settings(max_examples=8, deadline=None)
 @given(strategies.linked_logs(), st.sampled_from(["cm", "dcm", "pbm"]), st.integers(0, 99))
-def test_errors_equal_plain_loops(lists: list[Shown], kind: str, seed: int) -> None:
+def test_errors_equal_plain_loops(lists: list[LoggedList], kind: str, seed: int) -> None:
     """θ and u are the same random numbers; clicks, lists, best lists and values are found in another way."""
     past = past_of(lists, kind)
     arms = [Arm(bounds.parse("bayes"), (0.1, 0.6)), Arm(bounds.parse("mle"), (None,))]
@@ -67,7 +67,7 @@ def test_errors_equal_plain_loops(lists: list[Shown], kind: str, seed: int) -> N
     theta = dict(zip(pairs, random.beta(past.alpha, past.beta).tolist(), strict=True))
     weight = past.fitted.model.weight(past.fitted.parameter).tolist()
     parameter = weight if kind == "pbm" else [1 - w for w in weight]
-    drawn: list[Shown] = []
+    drawn: list[LoggedList] = []
     for (context, items, _), u in zip(lists, random.random((len(lists), past.lists.length)).tolist(), strict=True):
         clicks = clicks_of(kind, [theta[context, item] for item in items], parameter, u)
         drawn.append((context, items, clicks))
@@ -77,8 +77,8 @@ def test_errors_equal_plain_loops(lists: list[Shown], kind: str, seed: int) -> N
         return list_value(kind, [theta[context, item] for item in items], weight)
 
     def best(context: Name) -> float:
-        offered = [item for c, item in pairs if c == context]
-        return max(worth(context, order) for order in permutations(offered, min(len(offered), len(weight))))
+        eligible = [item for c, item in pairs if c == context]
+        return max(worth(context, order) for order in permutations(eligible, min(len(eligible), len(weight))))
 
     contexts = [context for context, _, _ in drawn]
     counts = strategies.count(drawn)
@@ -93,7 +93,7 @@ def test_errors_equal_plain_loops(lists: list[Shown], kind: str, seed: int) -> N
 
 @settings(max_examples=10, deadline=None)
 @given(strategies.linked_logs(), st.sampled_from(["cm", "dcm", "pbm"]))
-def test_confirmation_equals_plain_loops(lists: list[Shown], kind: str) -> None:
+def test_confirmation_equals_plain_loops(lists: list[LoggedList], kind: str) -> None:
     assume(any(any(clicks) for _, _, clicks in lists))
     past = past_of(lists, kind)
     evidence = past.fitted.evidence(past.lists.cells)  # of itself: any other would do
@@ -274,9 +274,9 @@ def test_order_of_rows_and_threads_do_not_matter(log: Path) -> None:
 def test_edges() -> None:
     """One context, one position, lists of different lengths; later contexts that the past does not know."""
     few = {"bounds": ["mle", "bayes"], "deltas": [0.1], "repetitions": 2, "model": "dcm"}
-    single: list[Shown] = [("q", ("a",), (1,)), ("q", ("b",), (0,)), ("q", ("c",), (1,))] * 20
+    single: list[LoggedList] = [("q", ("a",), (1,)), ("q", ("b",), (0,)), ("q", ("c",), (1,))] * 20
     assert len(tune(prudent.Log(strategies.table(single)), **few).settings) == 3  # type: ignore[arg-type]
-    uneven: list[Shown] = [("q", ("a", "b", "c"), (1, 0, 1)), ("p", ("b",), (0,)), ("p", (" ",), (1,))] * 20
+    uneven: list[LoggedList] = [("q", ("a", "b", "c"), (1, 0, 1)), ("p", ("b",), (0,)), ("p", (" ",), (1,))] * 20
     found = tune(prudent.Log(strategies.table(uneven)), **few)  # type: ignore[arg-type]
     assert found.provenance["contexts"] == 2
     elsewhere = prudent.Log(strategies.table([("z", ("a",), (1,))] * 5))
@@ -288,7 +288,7 @@ def test_edges() -> None:
 
 
 def test_auto_model_falls_back_on_its_rule() -> None:
-    fixed: list[Shown] = [("q", ("a", "b"), (1, 1)), ("q", ("a", "b"), (0, 1)), ("q", ("a", "b"), (1, 0))] * 30
+    fixed: list[LoggedList] = [("q", ("a", "b"), (1, 1)), ("q", ("a", "b"), (0, 1)), ("q", ("a", "b"), (1, 0))] * 30
     with pytest.warns(prudent.PrudentWarning, match="not identified"):
         assert tune(prudent.Log(strategies.table(fixed)), bounds=["mle"], repetitions=2).model == "dcm"
 

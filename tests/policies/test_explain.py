@@ -18,7 +18,7 @@ import prudent
 from prudent.base.errors import PolicyError, PrudentError, UnknownContextError
 from prudent.policies.explain import Candidate, Explanation, explain
 from prudent.policies.explain.sentences import Known, in_words
-from tests.reference import Shown
+from tests.reference import LoggedList
 from tests.strategies import count, linked_logs, table
 
 BOUNDED = Known("lower bound", all_scored=True, prior=True)
@@ -35,7 +35,7 @@ def why(candidates: Sequence[Candidate], known: Known = BOUNDED) -> dict[Any, st
     return {told.item: told.why for told in in_words(candidates, known)}
 
 
-GOOD = one("good", usual=1, rank=1, impressions=1000, clicks=500, lower=0.48, mean=0.5, upper=0.52)
+GOOD = one("good", incumbent=1, rank=1, impressions=1000, clicks=500, lower=0.48, mean=0.5, upper=0.52)
 
 
 # --- one test for each kind of sentence -------------------------------------------------------------------------------
@@ -51,20 +51,20 @@ def test_clicked_once_in_one_view() -> None:
 
 
 def test_left_because_there_was_too_little_to_trust() -> None:
-    rare = one("rare", usual=2, impressions=3, clicks=2, lower=0.1, mean=0.6, upper=0.9)
+    rare = one("rare", incumbent=2, impressions=3, clicks=2, lower=0.1, mean=0.6, upper=0.9)
     assert why([GOOD, rare])["rare"] == "left the list: clicked 2 of 3: too little to trust"
 
 
 def test_down_because_there_was_too_little_to_trust() -> None:
-    rare = one("rare", usual=1, rank=2, impressions=3, clicks=2, lower=0.1, mean=0.6, upper=0.9)
-    told = why([replace(GOOD, usual=2), rare])
+    rare = one("rare", incumbent=1, rank=2, impressions=3, clicks=2, lower=0.1, mean=0.6, upper=0.9)
+    told = why([replace(GOOD, incumbent=2), rare])
     assert told["rare"] == "down 1: clicked 2 of 3: too little to trust"
     assert told["good"] == "up 1: 500 clicks in 1,000 views; lower bound 0.480, and 0.100 of the item it passes"
 
 
 def test_up_and_clear_of_what_it_passes() -> None:
-    poor = one("poor", usual=1, rank=2, impressions=1000, clicks=100, lower=0.08, mean=0.1, upper=0.12)
-    told = why([replace(GOOD, usual=2), poor])
+    poor = one("poor", incumbent=1, rank=2, impressions=1000, clicks=100, lower=0.08, mean=0.1, upper=0.12)
+    told = why([replace(GOOD, incumbent=2), poor])
     assert told["good"] == "up 1: 500 clicks in 1,000 views, clearly above the item it passes"
     assert told["poor"] == "down 1: 100 clicks in 1,000 views, clearly below the item that passed it"
 
@@ -72,15 +72,17 @@ def test_up_and_clear_of_what_it_passes() -> None:
 def test_a_click_rate_that_the_position_explains() -> None:
     """Clicked more often per view than the other, but less often per look."""
     flattered = one(
-        "high", usual=1, rank=2, impressions=1000, clicks=300, positive=300, negative=700, lower=0.28, mean=0.3
+        "high", incumbent=1, rank=2, impressions=1000, clicks=300, positive=300, negative=700, lower=0.28, mean=0.3
     )
-    hidden = one("low", usual=2, rank=1, impressions=1000, clicks=200, positive=200, negative=200, lower=0.45, mean=0.5)
+    hidden = one(
+        "low", incumbent=2, rank=1, impressions=1000, clicks=200, positive=200, negative=200, lower=0.45, mean=0.5
+    )
     assert why([flattered, hidden])["high"] == "down 1: 300 clicks in 1,000 views, but it stood where more people look"
 
 
 def test_enters_in_the_place_of_what_left() -> None:
-    poor = one("poor", usual=1, impressions=1000, clicks=100, lower=0.08, mean=0.1, upper=0.12)
-    told = why([replace(GOOD, usual=None), poor])
+    poor = one("poor", incumbent=1, impressions=1000, clicks=100, lower=0.08, mean=0.1, upper=0.12)
+    told = why([replace(GOOD, incumbent=None), poor])
     assert told["good"] == "enters at 1: 500 clicks in 1,000 views, clearly above the item that left"
     assert told["poor"] == "left the list: 100 clicks in 1,000 views, clearly below the item in the list"
 
@@ -99,8 +101,8 @@ def test_not_listed_by_a_hair() -> None:
 
 
 def test_of_several_the_least_in_the_list_counts_and_the_best_that_passed() -> None:
-    second = one("second", usual=3, rank=2, impressions=1000, clicks=400, lower=0.38, mean=0.4, upper=0.42)
-    third = one("third", usual=2, rank=3, impressions=90, clicks=35, lower=0.3, mean=0.39, upper=0.45)
+    second = one("second", incumbent=3, rank=2, impressions=1000, clicks=400, lower=0.38, mean=0.4, upper=0.42)
+    third = one("third", incumbent=2, rank=3, impressions=90, clicks=35, lower=0.3, mean=0.39, upper=0.45)
     out = one("out", impressions=90, clicks=30, lower=0.29, mean=0.3, upper=0.31)
     told = why([GOOD, second, third, out])
     assert (
@@ -124,33 +126,35 @@ def test_never_shown_and_not_listed() -> None:
 
 def test_what_was_shown_long_ago_was_shown() -> None:
     """Of old days that weigh less, less than half a view may be left."""
-    old = one("old", usual=2, impressions=0, clicks=0.0, positive=0.0, negative=0.3, lower=0.01, mean=0.1, upper=0.2)
+    old = one(
+        "old", incumbent=2, impressions=0, clicks=0.0, positive=0.0, negative=0.3, lower=0.01, mean=0.1, upper=0.2
+    )
     assert why([GOOD, old])["old"] == "left the list: shown long ago, clearly below the item in the list"
 
 
 def test_no_longer_offered() -> None:
-    assert why([GOOD, one("old", usual=2)])["old"] == "left the list: no longer among the candidates"
+    assert why([GOOD, one("old", incumbent=2)])["old"] == "left the list: no longer among the candidates"
 
 
 def test_without_scores_it_says_what_it_saw() -> None:
-    old = one("old", usual=2, impressions=4, clicks=1)
+    old = one("old", incumbent=2, impressions=4, clicks=1)
     assert why([GOOD, old], replace(BOUNDED, all_scored=False))["old"] == "left the list: 1 click in 4 views"
 
 
 def test_without_a_usual_list_it_says_where_it_stands() -> None:
-    assert why([replace(GOOD, usual=None)])["good"] == "at 1: 500 clicks in 1,000 views"
-    assert why([replace(GOOD, usual=None, clicks=None)])["good"] == "at 1: 1,000 views"
+    assert why([replace(GOOD, incumbent=None)])["good"] == "at 1: 500 clicks in 1,000 views"
+    assert why([replace(GOOD, incumbent=None, clicks=None)])["good"] == "at 1: 1,000 views"
 
 
 def test_without_clicks_views_have_to_do() -> None:
-    rare = one("rare", usual=2, impressions=3, positive=2, negative=1, lower=0.1, mean=0.6, upper=0.9)
+    rare = one("rare", incumbent=2, impressions=3, positive=2, negative=1, lower=0.1, mean=0.6, upper=0.9)
     assert why([GOOD, rare])["rare"] == "left the list: 3 views: too little to trust"
 
 
 def test_without_bounds_nothing_is_compared() -> None:
     """Of a method without bounds."""
-    poor = one("poor", usual=1, rank=2, impressions=10, clicks=1)
-    best = one("best", usual=2, rank=1, impressions=10, clicks=0)
+    poor = one("poor", incumbent=1, rank=2, impressions=10, clicks=1)
+    best = one("best", incumbent=2, rank=1, impressions=10, clicks=0)
     assert why([poor, best], Known("", all_scored=False, prior=False)) == {
         "best": "up 1: no click in 10 views",
         "poor": "down 1: 1 click in 10 views",
@@ -164,12 +168,12 @@ def test_an_estimate_is_not_called_a_bound() -> None:
 
 
 def test_an_infinite_bound_is_not_printed() -> None:
-    poor = one("poor", rank=2, usual=1, impressions=10, clicks=1, lower=-inf, mean=0.1)
-    assert why([replace(GOOD, usual=2), poor])["poor"] == "down 1: 1 click in 10 views"
+    poor = one("poor", rank=2, incumbent=1, impressions=10, clicks=1, lower=-inf, mean=0.1)
+    assert why([replace(GOOD, incumbent=2), poor])["poor"] == "down 1: 1 click in 10 views"
 
 
 def test_they_stand_in_the_order_they_are_read_in() -> None:
-    left, rest = one("left", usual=2, lower=0.1), [one("a", lower=0.2), one("b", lower=0.3), one("c")]
+    left, rest = one("left", incumbent=2, lower=0.1), [one("a", lower=0.2), one("b", lower=0.3), one("c")]
     assert [told.item for told in in_words([*rest, left, GOOD], BOUNDED)] == ["good", "left", "b", "a", "c"]
 
 
@@ -197,7 +201,7 @@ def contexts(draw: st.DrawFn) -> list[Candidate]:
     ranks = {one.item: rank for rank, one in enumerate(best, 1)}
     shown = draw(st.permutations([one.item for one in candidates]))[:length]
     usual = {item: place for place, item in enumerate(shown, 1)}
-    return [replace(one, rank=ranks.get(one.item), usual=usual.get(one.item)) for one in candidates]
+    return [replace(one, rank=ranks.get(one.item), incumbent=usual.get(one.item)) for one in candidates]
 
 
 def rate(one: Candidate) -> float:
@@ -212,19 +216,19 @@ def check(one: Candidate, everything: list[Candidate]) -> None:
     low = one.lower or 0
     words = one.why.partition(":")[0]
     if one.rank is None:
-        assert words == ("left the list" if one.usual else "not listed")
+        assert words == ("left the list" if one.incumbent else "not listed")
         against = listed
-    elif one.usual is None:
+    elif one.incumbent is None:
         assert words == ("new" if not one.impressions else f"enters at {one.rank}")
-        against = [other for other in others if other.usual and not other.rank]
-    elif one.usual == one.rank:
+        against = [other for other in others if other.incumbent and not other.rank]
+    elif one.incumbent == one.rank:
         assert one.why == f"stays: {one.why.partition(': ')[2]}"
         against = []
     else:
-        moved = one.usual - one.rank
+        moved = one.incumbent - one.rank
         assert words == (f"up {moved}" if moved > 0 else f"down {-moved}")
         now_above = {other.item for other in listed if other.rank and other.rank < one.rank}
-        then_above = {other.item for other in others if other.usual and other.usual < one.usual}
+        then_above = {other.item for other in others if other.incumbent and other.incumbent < one.incumbent}
         turned = then_above - now_above if moved > 0 else now_above - then_above
         against = [other for other in others if other.item in turned]
         assert against  # nothing moves without another that does
@@ -288,7 +292,7 @@ def test_the_items_that_click_rate_falls_for_are_its_top_items_that_are_not_list
 # --- from a policy and its counts -------------------------------------------------------------------------------------
 
 
-def plain_usual(lists: list[Shown], context: object, length: int) -> list[object]:
+def plain_usual(lists: list[LoggedList], context: object, length: int) -> list[object]:
     """Position by position, the item most often shown there and not higher up; the smaller name of equals."""
     usual: list[object] = []
     for place in range(length):
@@ -302,14 +306,14 @@ def plain_usual(lists: list[Shown], context: object, length: int) -> list[object
 
 @settings(max_examples=25)
 @given(lists=linked_logs())
-def test_its_numbers_are_those_of_a_plain_loop_over_the_log(lists: list[Shown]) -> None:
+def test_its_numbers_are_those_of_a_plain_loop_over_the_log(lists: list[LoggedList]) -> None:
     if not any(any(clicks) for _, _, clicks in lists):
         return
     policy = prudent.rank(count(lists), model="pbm")
     for context in policy:
         explanation = policy.explain(context)
         assert explanation.prudent == policy[context]
-        assert explanation.usual == plain_usual(lists, context, policy.provenance["length"])
+        assert explanation.incumbent == plain_usual(lists, context, policy.provenance["length"])
         shown: Counter[object] = Counter()
         clicked: Counter[object] = Counter()
         for of, items, clicks in lists:
@@ -325,7 +329,7 @@ def test_its_numbers_are_those_of_a_plain_loop_over_the_log(lists: list[Shown]) 
 
 
 # Everywhere b is clicked most, but a stands above it most of the time; d was shown once, and clicked.
-LISTS: list[Shown] = [
+LISTS: list[LoggedList] = [
     *[("shoes", ("a", "b", "c"), clicks) for clicks in [(1, 1, 0), (0, 1, 0), (1, 1, 0), (0, 0, 1)] * 15],
     *[("shoes", ("b", "a", "c"), clicks) for clicks in [(1, 1, 0), (1, 0, 0), (1, 0, 0)] * 10],
     *[("shoes", ("c", "b", "a"), clicks) for clicks in [(0, 1, 0), (0, 1, 1), (0, 1, 0)] * 10],
@@ -348,7 +352,7 @@ def policy(counts: prudent.Counts) -> prudent.Policy:
 def test_explains_a_list(policy: prudent.Policy) -> None:
     explanation = policy.explain("shoes")
     assert explanation.prudent == ["b", "a"]
-    assert explanation.usual == ["a", "b"]
+    assert explanation.incumbent == ["a", "b"]
     assert [one.item for one in explanation.fallen_for] == ["d"]
     assert explanation.fallen_for[0].why.endswith(": clicked 1 of 1: too little to trust")
     assert explanation.notes == ()
@@ -376,7 +380,7 @@ def test_a_policy_from_a_file_says_what_it_does_not_know(
 
 def test_the_counts_of_another_log_tell_what_was_shown_and_no_more(policy: prudent.Policy) -> None:
     explanation = policy.explain("shoes", count(LISTS[:80]))
-    assert explanation.usual == ["a", "b"]
+    assert explanation.incumbent == ["a", "b"]
     assert all(one.clicks is None for one in explanation.candidates)
     assert {one.item: one.impressions for one in explanation.candidates}["d"] == 1
     assert "Other lists than those that the policy came from" in explanation.notes[0]
@@ -405,8 +409,8 @@ def test_a_policy_without_a_manifest_has_no_bound_to_speak_of(policy: prudent.Po
 
 
 def test_withdrawn_items_and_new_ones(counts: prudent.Counts) -> None:
-    offered = {"context": ["shoes"] * 3, "item": ["b", "c", "e"]}
-    policy = prudent.rank(counts, model="pbm", bound=BOUND, length=3, candidates=pa.table(offered))
+    eligible = {"context": ["shoes"] * 3, "item": ["b", "c", "e"]}
+    policy = prudent.rank(counts, model="pbm", bound=BOUND, length=3, candidates=pa.table(eligible))
     explanation = policy.explain("shoes")
     told = {one.item: one.why for one in explanation.candidates}
     assert told["a"] == "left the list: no longer among the candidates"
@@ -446,7 +450,7 @@ def test_scores_must_be_scores_of_this_policy(policy: prudent.Policy, tmp_path: 
 def test_looking_at_few_candidates_keeps_what_matters(policy: prudent.Policy, counts: prudent.Counts) -> None:
     (few,), (every,) = explain(policy, ["shoes"], counts, most=1), explain(policy, ["shoes"], counts)
     kept = {one.item for one in few.candidates}
-    assert kept >= {*every.prudent, *every.usual, *(one.item for one in every.fallen_for)}
+    assert kept >= {*every.prudent, *every.incumbent, *(one.item for one in every.fallen_for)}
     assert few.prudent == every.prudent
     assert few.fallen_for == every.fallen_for
 

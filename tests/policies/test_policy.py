@@ -11,15 +11,15 @@ import pytest
 import prudent
 from prudent.base.errors import LogError, PolicyError, UnknownContextError
 from prudent.policies.policy import COLUMNS
-from tests.reference import Shown
+from tests.reference import LoggedList
 from tests.strategies import count
 
-LOG: list[Shown] = [
+LOG: list[LoggedList] = [
     *[("running shoes", ("a", "b", "c", "d", "e"), (1, 0, 0, 0, 0))] * 6,
     *[("007", ("<b>", "07"), (1, 1))] * 2,
     *[("7", ("7.0", "7"), (0, 1))] * 2,
 ]
-NUMBERED: list[Shown] = [(7, (1, 2), (0, 1)), (-3, (30, 4), (1, 0))]
+NUMBERED: list[LoggedList] = [(7, (1, 2), (0, 1)), (-3, (30, 4), (1, 0))]
 
 
 @pytest.fixture
@@ -76,7 +76,15 @@ def test_tables_have_the_promised_columns(policy: prudent.Policy) -> None:
     assert tuple(policy.lists().columns) == COLUMNS
     assert COLUMNS == ("context", "rank", "item", "lower", "mean", "positive", "negative", "impressions")
     assert policy.scores().columns == ["context", "item", "lower", "mean", "positive", "negative", "impressions"]
-    assert policy.contexts().columns == ["context", "lists", "value", "lower", "usual_value", "usual_lower", "differ"]
+    assert policy.contexts().columns == [
+        "context",
+        "lists",
+        "value",
+        "lower",
+        "incumbent_value",
+        "incumbent_lower",
+        "differ",
+    ]
 
 
 def test_lists_are_sorted_by_context_and_rank(policy: prudent.Policy) -> None:
@@ -105,7 +113,7 @@ def test_repr_shows_a_few_lists(policy: prudent.Policy) -> None:
         "  '7': ['7', '7.0']",
         "  'running shoes': ['a', 'b', 'c', 'd', ...]",
     ]
-    many: list[Shown] = [(context, (1,), (1,)) for context in range(7)]
+    many: list[LoggedList] = [(context, (1,), (1,)) for context in range(7)]
     shown = repr(prudent.rank(count(many), "cm", "mle")).splitlines()
     assert (len(shown), shown[5], shown[6]) == (7, "  4: [1]", "  ...")
 

@@ -19,10 +19,10 @@ import prudent
 from prudent.base.errors import LogError, PrudentWarning, UsageError
 from prudent.click_models.simulate import make_world, write_log
 from tests import reference
-from tests.reference import Evidence, Name, Pair, Shown
+from tests.reference import Evidence, LoggedList, Name, Pair
 from tests.strategies import count, logs, plain_names
 
-LOG: list[Shown] = [
+LOG: list[LoggedList] = [
     *[("shoes", ("a", "b", "c"), (1, 0, 0))] * 6,
     *[("shoes", ("b", "c", "a"), (0, 1, 0))] * 3,
     *[("boots", ("d", "a"), (0, 1))] * 2,
@@ -83,13 +83,13 @@ def best_list(
 @pytest.mark.filterwarnings("ignore:Some lists are longer:prudent.base.errors.PrudentWarning")  # tested below
 @settings(max_examples=12, deadline=None)
 @given(shown=logs(), length=st.integers(1, 6), data=st.data())
-def test_every_number_equals_a_plain_loop(shown: list[Shown], length: int, data: st.DataObject) -> None:
+def test_every_number_equals_a_plain_loop(shown: list[LoggedList], length: int, data: st.DataObject) -> None:
     assume(any(any(clicks) for _, _, clicks in shown))
     pairs = sorted(reference.impressions(shown))
-    offered: list[Pair] = pairs
+    eligible: list[Pair] = pairs
     extra = data.draw(st.none() | st.lists(st.tuples(plain_names, plain_names), min_size=1, max_size=8))
     if extra is not None:  # some logged ones, others that never were, and contexts that were not either
-        offered = sorted({*data.draw(st.lists(st.sampled_from(pairs))), *extra})
+        eligible = sorted({*data.draw(st.lists(st.sampled_from(pairs))), *extra})
     min_lists = data.draw(st.integers(0, 3))
     known, positions = reference.impressions(shown), reference.longest(shown)
     spelled = f"[{', '.join(map(str, WEIGHT))}]"
@@ -107,10 +107,10 @@ def test_every_number_equals_a_plain_loop(shown: list[Shown], length: int, data:
     counts = count(shown)
     for model, (evidence, logged_weight, by_weight) in models.items():
         bound = data.draw(st.sampled_from(["mle", "hoeffding(delta=0.2)", "bayes(delta=0.3, alpha=2, beta=3)"]))
-        contexts = sorted({context for context, _ in offered})
+        contexts = sorted({context for context, _ in eligible})
         logged = {context: sum(c == context for c, _, _ in shown) for context in contexts}
         kept = [context for context in contexts if logged[context] >= min_lists]
-        candidates = None if extra is None else table(offered)
+        candidates = None if extra is None else table(eligible)
         if not kept:
             with pytest.raises(LogError, match="there is nothing to rank"):
                 prudent.rank(counts, model, bound, length, candidates, min_lists=min_lists)
@@ -118,7 +118,7 @@ def test_every_number_equals_a_plain_loop(shown: list[Shown], length: int, data:
         policy = prudent.rank(counts, model, bound, length, candidates, min_lists=min_lists)
         weight = [*logged_weight[:positions], *[0.0] * length][:length]  # nothing is known of lower positions
         scored = scores(policy)
-        assert list(scored) == offered
+        assert list(scored) == eligible
         for pair, (lower, average, positive, negative, impressions) in scored.items():
             expected = evidence.get(pair, (0.0, 0.0))
             assert (positive, negative) == pytest.approx(expected, abs=1e-9)
@@ -130,11 +130,11 @@ def test_every_number_equals_a_plain_loop(shown: list[Shown], length: int, data:
             assert average == pytest.approx(mean(bound, *expected), abs=1e-9)
 
         found = lists(policy)
-        everything = {**scores(prudent.rank(counts, model, bound, length)), **scored}  # also what is not offered
+        everything = {**scores(prudent.rank(counts, model, bound, length)), **scored}  # also what is not eligible
         assert sorted(found) == kept
         rows = {row[0]: row[1:] for row in policy.contexts().fetchall()}
         assert list(rows) == kept
-        total = {"value": 0.0, "lower": 0.0, "usual_value": 0.0, "usual_lower": 0.0}
+        total = {"value": 0.0, "lower": 0.0, "incumbent_value": 0.0, "incumbent_lower": 0.0}
         kind = model.partition("(")[0]
         for context in kept:
             assert found[context] == best_list(scored, context, weight if by_weight else [1.0] * length)
@@ -173,11 +173,11 @@ def test_without_candidates_whatever_the_log_showed() -> None:
 
 
 def test_candidates_restrict_and_extend() -> None:
-    offered: list[Pair] = [("shoes", "c"), ("shoes", "new"), ("shoes", "b"), ("hats", "a"), ("hats", "z")]
-    policy = prudent.rank(count(LOG), "cm", "bayes", candidates=table([*offered, offered[0]]))
-    assert list(policy) == ["shoes"], "hats were never logged, and boots are not offered"
+    eligible: list[Pair] = [("shoes", "c"), ("shoes", "new"), ("shoes", "b"), ("hats", "a"), ("hats", "z")]
+    policy = prudent.rank(count(LOG), "cm", "bayes", candidates=table([*eligible, eligible[0]]))
+    assert list(policy) == ["shoes"], "hats were never logged, and boots are not eligible"
     assert policy["shoes"] == ["c", "new", "b"]  # 3 of 3, nothing known, 0 of 9
-    assert sorted(scores(policy)) == sorted(offered)
+    assert sorted(scores(policy)) == sorted(eligible)
     assert scores(policy)["shoes", "new"][2:] == (0, 0, 0)
     assert policy.provenance["summary"]["too_few_lists"] == 1
     assert policy.provenance["summary"]["without_candidates"] == 2
@@ -185,9 +185,9 @@ def test_candidates_restrict_and_extend() -> None:
 
 
 def test_contexts_that_were_never_logged_are_ranked_when_no_list_is_asked_of_them() -> None:
-    offered: list[Pair] = [("hats", "b"), ("hats", "a"), ("shoes", "a")]
+    eligible: list[Pair] = [("hats", "b"), ("hats", "a"), ("shoes", "a")]
     for bound in ("mle", "hoeffding", "bayes", "eb", "exposure"):
-        policy = prudent.rank(count(LOG), "cm", bound, candidates=table(offered), min_lists=0)
+        policy = prudent.rank(count(LOG), "cm", bound, candidates=table(eligible), min_lists=0)
         assert policy["hats"] == ["a", "b"], "equals go by name"
         assert policy["shoes"] == ["a"]
 
@@ -228,9 +228,9 @@ def test_a_policy_outlives_its_counts() -> None:
 
 
 def test_length_above_the_longest_logged_list() -> None:
-    offered: list[Pair] = [("shoes", item) for item in "abcdefgh"]
+    eligible: list[Pair] = [("shoes", item) for item in "abcdefgh"]
     with pytest.warns(PrudentWarning, match="ends at position 3"):
-        policy = prudent.rank(count(LOG), "pbm(examination=[0.5, 1, 0.2])", "bayes", 5, candidates=table(offered))
+        policy = prudent.rank(count(LOG), "pbm(examination=[0.5, 1, 0.2])", "bayes", 5, candidates=table(eligible))
     assert len(policy["shoes"]) == 5
     scored = scores(policy)
     chosen = policy["shoes"]
@@ -255,8 +255,8 @@ def test_usual_list_is_what_was_mostly_shown() -> None:
         "unit": "probability of a click",
         "value": pytest.approx(12 / 13),
         "lower": pytest.approx(12 / 13),
-        "usual_value": pytest.approx(12 / 13),
-        "usual_lower": pytest.approx(12 / 13),
+        "incumbent_value": pytest.approx(12 / 13),
+        "incumbent_lower": pytest.approx(12 / 13),
     }
 
 
@@ -300,7 +300,7 @@ def test_refuses_candidates_of_another_kind() -> None:
 
 def test_candidates_from_files(tmp_path: Path) -> None:
     """CSV is all text: where the log has integers, its candidates are read as integers."""
-    numbered: list[Shown] = [(7, (1, 2), (1, 0)), (7, (2, 1), (1, 0)), (8, (3,), (0,))]
+    numbered: list[LoggedList] = [(7, (1, 2), (1, 0)), (7, (2, 1), (1, 0)), (8, (3,), (0,))]
     file = tmp_path / "candidates.csv"
     file.write_text("item,context\n1,7\n4,7\n", encoding="utf-8")
     policy = prudent.rank(count(numbered), "cm", "mle", candidates=file)

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from prudent.base.arrays import FloatArray
 from prudent.bounds.base import Scores
 from prudent.click_models import Cascade, ClickModel, DependentClick, Evidence, PositionBased
-from prudent.policies.ranking import Lists, best_lists, list_values, position_weights, usual_lists
+from prudent.policies.ranking import Lists, best_lists, incumbent_lists, list_values, position_weights
 from tests import reference
-from tests.reference import Shown
+from tests.reference import LoggedList
 from tests.strategies import logs, quick_counts
 
 WORLDS = 250  # of 10 contexts each: 2,500 cases per model
@@ -206,10 +206,10 @@ def test_a_short_list_fills_the_first_positions() -> None:
 
 @settings(max_examples=150, deadline=None)
 @given(lists=logs(), length=st.integers(1, 6))
-def test_usual_lists_equal_a_plain_loop(lists: list[Shown], length: int) -> None:
+def test_usual_lists_equal_a_plain_loop(lists: list[LoggedList], length: int) -> None:
     pairs = sorted(reference.impressions(lists))
     contexts = sorted({context for context, _ in pairs})
-    found = placed(usual_lists(quick_counts(lists).cells, length), len(contexts))
+    found = placed(incumbent_lists(quick_counts(lists).cells, length), len(contexts))
     for context, chosen in zip(contexts, found, strict=True):
         expected = reference.usual_list(lists, context, length)
         assert {rank: pairs[row] for rank, row in chosen.items()} == {k: (context, i) for k, i in expected.items()}
@@ -219,8 +219,8 @@ def test_usual_lists_equal_a_plain_loop(lists: list[Shown], length: int) -> None
 @given(data=st.data(), size=st.integers(1, 12), length=st.integers(1, 5))
 def test_only_what_is_offered_is_listed(data: st.DataObject, size: int, length: int) -> None:
     lower = np.array(data.draw(st.lists(st.sampled_from([-np.inf, -0.5, 0.0, 0.2, 0.7]), min_size=size, max_size=size)))
-    offered = np.array(data.draw(st.lists(st.booleans(), min_size=size, max_size=size)))
+    eligible = np.array(data.draw(st.lists(st.booleans(), min_size=size, max_size=size)))
     zeros = np.zeros(size)
     evidence = Evidence(zeros.astype(int), np.arange(size), zeros, zeros, zeros.astype(int), np.ones(3), Cascade())
-    listed = best_lists(evidence, Scores(lower, zeros), length, offered).row.tolist()
-    assert listed == sorted(np.flatnonzero(offered).tolist(), key=lambda row: (-lower[row], row))[:length]
+    listed = best_lists(evidence, Scores(lower, zeros), length, eligible).row.tolist()
+    assert listed == sorted(np.flatnonzero(eligible).tolist(), key=lambda row: (-lower[row], row))[:length]

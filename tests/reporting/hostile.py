@@ -7,7 +7,7 @@ import numpy as np
 
 import prudent
 from prudent.reporting import report
-from tests.reference import Shown
+from tests.reference import LoggedList
 from tests.strategies import table
 
 RUN = "window.hacked=1"
@@ -45,11 +45,11 @@ PAYLOADS = (
 )
 
 
-def hostile_lists(names: Sequence[str] = PAYLOADS, per_context: int = 40) -> list[Shown]:
+def hostile_lists(names: Sequence[str] = PAYLOADS, per_context: int = 40) -> list[LoggedList]:
     """Each name is a context, and an item of some others."""
     random = np.random.default_rng(0)
     taste = random.beta(1, 4, len(names))
-    lists: list[Shown] = []
+    lists: list[LoggedList] = []
     for at, context in enumerate(names):
         near = [(at + step) % len(names) for step in range(6)]
         for _ in range(per_context):

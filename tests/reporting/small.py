@@ -10,7 +10,7 @@ from prudent.evaluation.estimate import Estimate
 from prudent.evaluation.evaluate import Evaluation
 from prudent.evaluation.gate import Verdict
 from prudent.reporting.summarize import summarize
-from tests.reference import Shown
+from tests.reference import LoggedList
 from tests.strategies import count
 
 GOOD = Estimate(
@@ -32,7 +32,7 @@ COMPARISON = Comparison(
     train_lists=80,
     test_lists=20,
 )
-LISTS: list[Shown] = [
+LISTS: list[LoggedList] = [
     *[("shoes", ("a", "b", "c"), clicks) for clicks in [(1, 1, 0), (0, 1, 0), (1, 1, 0), (0, 0, 1)] * 15],
     *[("shoes", ("b", "a", "c"), clicks) for clicks in [(1, 1, 0), (1, 0, 0), (1, 0, 0)] * 10],
     *[("shoes", ("c", "b", "a"), clicks) for clicks in [(0, 1, 0), (0, 1, 1), (0, 1, 0)] * 10],

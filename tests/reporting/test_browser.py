@@ -18,7 +18,7 @@ from prudent.click_models.simulate import write_log
 from prudent.reporting import report
 from prudent.reporting.summarize import visible
 from prudent.research.demo import shop
-from tests.reference import Shown
+from tests.reference import LoggedList
 from tests.reporting.hostile import PAYLOADS, write_hostile_report
 from tests.strategies import table
 
@@ -334,8 +334,8 @@ def test_on_a_phone_no_table_scrolls_sideways(
 
 def test_an_interval_that_leaves_the_axis_ends_in_an_arrow(browser: Browser, tmp_path: Path) -> None:
     """Hoeffding's bound goes below 0 and its mirror above 1 where an item was shown a few times."""
-    lists: list[Shown] = [*[("shoes", ("a", "b"), (1, 0))] * 2, *[("shoes", ("b", "a"), (1, 0))] * 2]
-    many: list[Shown] = [("boots", ("c", "d"), clicks) for clicks in [(1, 0), (0, 0), (0, 1)] * 2000]
+    lists: list[LoggedList] = [*[("shoes", ("a", "b"), (1, 0))] * 2, *[("shoes", ("b", "a"), (1, 0))] * 2]
+    many: list[LoggedList] = [("boots", ("c", "d"), clicks) for clicks in [(1, 0), (0, 0), (0, 1)] * 2000]
     policy = prudent.rank(prudent.count(prudent.Log(table(lists + many))), model="cm", bound="hoeffding(delta=0.2)")
     report(policy, prudent.Log(table(lists + many)), tmp_path / "report.html")
     with opened(browser, tmp_path / "report.html") as page:

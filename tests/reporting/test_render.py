@@ -19,7 +19,7 @@ from prudent.reporting import render
 from prudent.reporting.drawing import by_position, forest, nice
 from prudent.reporting.render import embedded
 from prudent.reporting.summarize import visible
-from tests.reference import Shown
+from tests.reference import LoggedList
 from tests.reporting.hostile import PAYLOADS
 from tests.reporting.small import GOOD, NO, PROVENANCE, summary
 from tests.strategies import count
@@ -208,7 +208,7 @@ def test_intervals_of_no_width_press_nothing_out_of_the_frame() -> None:
 
 def test_one_context_that_stays_as_it_is() -> None:
     same = replace(GOOD, lift=-0.0001, lift_low=-0.01, lift_high=0.01)
-    lists: list[Shown] = [("shoes", ("a", "b"), (1, 0))] * 9
+    lists: list[LoggedList] = [("shoes", ("a", "b"), (1, 0))] * 9
     policy = prudent.rank(count(lists), model="cm")
     page = " ".join(render(summary(policy, evaluation=Evaluation((same,), PROVENANCE))).split())
     assert "it <strong>does not differ</strong> from what was mostly shown" in page

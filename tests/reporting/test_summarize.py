@@ -42,7 +42,7 @@ def test_contexts_come_with_both_lists_and_every_number() -> None:
     assert len(shoes["rows"]) == len(told.candidates) == 4
     for row, one in zip(shoes["rows"], told.candidates, strict=True):
         item, usual, rank, impressions, clicks, lower, mean, upper, why = row
-        assert (item, usual, rank, why) == (one.item, one.usual, one.rank, one.why)
+        assert (item, usual, rank, why) == (one.item, one.incumbent, one.rank, one.why)
         assert (impressions, clicks) == (one.impressions, one.clicks)
         assert (lower, mean, upper) == pytest.approx((one.lower, one.mean, one.upper), rel=1e-5)
 

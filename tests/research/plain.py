@@ -16,7 +16,7 @@ from scipy.optimize import linear_sum_assignment
 from scipy.special import betaincinv, gammaln, psi, zeta
 
 from tests import reference
-from tests.reference import Pair, Shown
+from tests.reference import LoggedList, Pair
 
 Quantile = Callable[[float, float, float], float]  # α, β, probability
 
@@ -56,7 +56,7 @@ def best_by_sorting(truth: Truth, context: int) -> float:
 
 def draw_yandex_like(
     kind: str, n: int, random: np.random.Generator, contexts: int = 10, items: tuple[int, int] = (10, 100)
-) -> tuple[Truth, list[Shown]]:
+) -> tuple[Truth, list[LoggedList]]:
     """Queries like those of Yandex, with a good production ranker, from the same random numbers as the package."""
     sizes = [int(random.integers(items[0], items[1] + 1)) for _ in range(contexts)]
     theta = [min(max(random.beta(1, 8), 1e-12), 1 - 1e-12) for _ in range(sum(sizes))]
@@ -73,7 +73,7 @@ def draw_yandex_like(
             noise = random.standard_exponential(size, dtype=np.float32)
             lists.append((context, (start + np.argsort(np.log(noise, out=noise, where=noise > 0) - gain)[:4]).tolist()))
         start += size
-    log_of_clicks: list[Shown] = []
+    log_of_clicks: list[LoggedList] = []
     for context, chosen in lists:
         clicks = click(truth, [theta[item] for item in chosen], random.random(4).tolist())
         log_of_clicks.append((context, tuple(chosen), clicks))
@@ -105,7 +105,7 @@ class Evidence:
     places: list[int]  # from the heaviest position, which gets the best item
 
 
-def gather(kind: str, lists: Sequence[Shown], truth: Truth) -> Evidence:
+def gather(kind: str, lists: Sequence[LoggedList], truth: Truth) -> Evidence:
     places = list(range(len(truth.position)))
     if kind == "cm":
         found = reference.cascade(lists)
@@ -120,7 +120,7 @@ def gather(kind: str, lists: Sequence[Shown], truth: Truth) -> Evidence:
     return Evidence(of, reference.impressions(lists), places)
 
 
-def examination(lists: Sequence[Shown], smooth: float = 0.01) -> list[float]:
+def examination(lists: Sequence[LoggedList], smooth: float = 0.01) -> list[float]:
     """P of the highest likelihood, by Newton's method in log θ and log p; expectation-maximisation takes thousands of
     rounds and, where p turns on its way, stops too early.
     """
@@ -177,7 +177,7 @@ def examination(lists: Sequence[Shown], smooth: float = 0.01) -> list[float]:
     return [exp(one - max(p)) for one in p]
 
 
-def examined(lists: Sequence[Shown], p: Sequence[float]) -> reference.Evidence:
+def examined(lists: Sequence[LoggedList], p: Sequence[float]) -> reference.Evidence:
     """As `reference.examined`; position by position, so that equals are equal to the last digit."""
     evidence = {}
     for pair, cells in reference.per_position(lists).items():
@@ -399,7 +399,7 @@ def support(rows: Rows, z: Design, at: np.ndarray) -> float | None:
     return min(found)
 
 
-# --- rivals ----------------------------------------------------------------------------------------------------------
+# --- baselines -------------------------------------------------------------------------------------------------------
 
 
 def clip_of(delta: float) -> float:
@@ -425,7 +425,7 @@ class Tallies:
     shown: Counter[int]
 
 
-def tally(lists: Sequence[Shown], truth: Truth) -> list[Tallies]:
+def tally(lists: Sequence[LoggedList], truth: Truth) -> list[Tallies]:
     found = [Tallies(0, list(items), Counter(), Counter(), Counter(), Counter(), Counter()) for items in truth.theta]
     totals = Counter[int]()
     for context, items, clicks in lists:
@@ -510,19 +510,19 @@ RIVALS = ("ips", "ip-ips", "pi")
 
 def errors(
     truth: Truth,
-    lists: Sequence[Shown],
+    lists: Sequence[LoggedList],
     deltas: Sequence[float],
     learner: str | None = None,
     best: Callable[[Truth, int], float] = best_by_trying,
     quantile: Quantile = quantile_by_special,
     bounds: Sequence[str] = BOUNDS,
-    rivals: Sequence[str] = RIVALS,
+    baselines: Sequence[str] = RIVALS,
 ) -> list[float]:
     """V(A*) − V(Â) of every method at every δ, averaged over contexts."""
     evidence = gather(learner or truth.kind, lists, truth)
     tallies = tally(lists, truth)
     found = [of for name in bounds for of in learn_by_bound(name, evidence, deltas, quantile)]
-    found += [of for name in rivals for of in learn_by_rival(name, tallies, deltas, len(truth.position))]
+    found += [of for name in baselines for of in learn_by_rival(name, tallies, deltas, len(truth.position))]
     contexts = range(len(truth.theta))
     optimum = sum(best(truth, c) for c in contexts) / len(contexts)
     return [

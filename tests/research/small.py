@@ -31,9 +31,9 @@ def truth_of(world: World) -> plain.Truth:
     return plain.Truth(world.kind, theta, world.position.tolist())
 
 
-def lists_of(log: shown.Shown) -> list[reference.Shown]:
+def lists_of(log: shown.ListBatch) -> list[reference.LoggedList]:
     """List by list; one that was shown n times occurs n times."""
-    found: list[reference.Shown] = []
+    found: list[reference.LoggedList] = []
     for items, clicks, n in zip(log.items.tolist(), log.clicks.tolist(), log.n.tolist(), strict=True):
         size = sum(item >= 0 for item in items)
         one = (int(log.context[items[0]]), tuple(items[:size]), tuple(map(int, clicks[:size])))

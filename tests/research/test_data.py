@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from prudent.base.errors import LogError, PrudentWarning
-from prudent.counts.lists import Shown
+from prudent.counts.lists import ListBatch
 from prudent.research import data
 from prudent.research.data import ClickLog, read_click_log, read_label_set, stand_in_log
 from tests import reference
@@ -47,7 +47,7 @@ def personalized(path: Path, some: list[Page]) -> Path:
     return write(path, lines)
 
 
-def first_four(some: list[Page]) -> Counter[reference.Shown]:
+def first_four(some: list[Page]) -> Counter[reference.LoggedList]:
     """As plain lists: contexts by their place among the frequent ones, items by their own names."""
     by_frequency = {30: 0, 20: 1, 10: 2}
     return Counter(
@@ -56,7 +56,7 @@ def first_four(some: list[Page]) -> Counter[reference.Shown]:
     )
 
 
-def named(log: ClickLog, part: Shown) -> Counter[reference.Shown]:
+def named(log: ClickLog, part: ListBatch) -> Counter[reference.LoggedList]:
     """The same of what was read; numbers of pairs follow those of contexts, and then the names of the urls."""
     every = {(c, url) for c, urls, _ in first_four(pages()) for url in urls}
     urls = [url for _, url in sorted(every)]

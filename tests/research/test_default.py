@@ -4,7 +4,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from prudent.counts.lists import Shown
+from prudent.counts.lists import ListBatch
 from prudent.research import default
 from prudent.research.data import LabelSet
 from prudent.research.default import KnownPrior, markdown, protocols, summarise, with_floor
@@ -16,11 +16,11 @@ from prudent.research.table import Results
 YAHOO = LabelsLike("cm", 24, (0.26, 0.36, 0.28, 0.08, 0.02), queries=8, per="list")
 
 
-def some_lists() -> Shown:
+def some_lists() -> ListBatch:
     """Two contexts of six items, shown and clicked at random."""
     rng = np.random.default_rng(0)
     items = np.stack([rng.permutation(6)[:4] + 6 * (i % 2) for i in range(400)])
-    return Shown(np.repeat([0, 1], 6), items, rng.random(items.shape) < 0.3, np.ones(400, np.int64))
+    return ListBatch(np.repeat([0, 1], 6), items, rng.random(items.shape) < 0.3, np.ones(400, np.int64))
 
 
 def some_labels() -> LabelSet:

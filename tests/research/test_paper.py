@@ -76,7 +76,7 @@ def delta_is_chosen_on_the_past(outcome: Outcome) -> None:
     chosen = outcome.facts["delta"]
     bench = Bench(Laboratory(), repetitions=2, deltas=(0.2, 1.0))
     past = [
-        bench.sweep(data, "past", source, kind, bounds={"eb": bench.bounds["eb"]}, rivals={})
+        bench.sweep(data, "past", source, kind, bounds={"eb": bench.bounds["eb"]}, baselines={})
         for kind, data, source in paper._days(bench, 0)
     ]
     for protocol in past:

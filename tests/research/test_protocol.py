@@ -13,8 +13,8 @@ from prudent.base.errors import UsageError
 from prudent.bounds import Bound, Mle, bounds
 from prudent.click_models import Cascade, PositionBased, click_models
 from prudent.click_models.simulate import World
-from prudent.counts.lists import Shown
-from prudent.policies.baselines import clip_for, fold, rivals
+from prudent.counts.lists import ListBatch
+from prudent.policies.baselines import baselines, clip_for, fold
 from prudent.policies.ranking import best_lists
 from prudent.research import protocol as module
 from prudent.research import sources
@@ -31,7 +31,7 @@ def protocol(source: Source, learner: str | None = None, **settings: object) -> 
     """All the methods that plain loops know."""
     how: dict[str, object] = {
         "bounds": {name: bounds.parse(name) for name in plain.BOUNDS},
-        "rivals": {name: rivals.parse(name) for name in plain.RIVALS},
+        "baselines": {name: baselines.parse(name) for name in plain.RIVALS},
         **settings,
     }
     return Protocol("data", "logging", source, click_models.parse(learner or source.kind), **how)  # type: ignore[arg-type]
@@ -105,17 +105,17 @@ class Known(Source):
     seen: list[int] = field(default_factory=list)
     real: ClassVar[str] = "Nothing."
 
-    def draw(self, n: int, random: np.random.Generator) -> tuple[World, Shown]:
+    def draw(self, n: int, random: np.random.Generator) -> tuple[World, ListBatch]:
         self.seen.append(int(random.integers(2**40)))
         world = world_of("cm", [[0.5, 0.2, 0.1, 0.4], [0.3, 0.3, 0.3]])
         items = np.array([[0, 1, 2], [4, 5, 6]])
-        return world, Shown(np.repeat([0, 1], [4, 3]), items, np.zeros((2, 3), bool), np.array([n, n]))
+        return world, ListBatch(np.repeat([0, 1], [4, 3]), items, np.zeros((2, 3), bool), np.array([n, n]))
 
 
 def test_an_error_by_hand() -> None:
     """Without clicks nobody knows better than to show what was shown: .5 .2 .1 instead of .5 .4 .2."""
     lost = (1 - 0.5 * 0.6 * 0.8) - (1 - 0.5 * 0.8 * 0.9)
-    one = protocol(Known(), bounds={"mle": bounds.parse("mle")}, rivals={})
+    one = protocol(Known(), bounds={"mle": bounds.parse("mle")}, baselines={})
     np.testing.assert_allclose(one.errors(0, 0), [[lost / 2]], atol=1e-12)
     np.testing.assert_allclose(replace(one, blocks=2).errors(0, 0), [[lost], [0.0]], atol=1e-12)
 
@@ -136,7 +136,7 @@ def test_all_learners_see_the_same_logs() -> None:
     """Neither the methods nor the model that is believed in change the random numbers; all else does."""
     source = Known()
     mle = {"mle": bounds.parse("mle")}
-    one = protocol(source, bounds=mle, rivals={})
+    one = protocol(source, bounds=mle, baselines={})
     others = [protocol(source), protocol(source, "dcm", bounds=mle), replace(one, deltas=(0.3,), label="other")]
     for same in (one, *others):
         same.errors(7, 2)
@@ -153,7 +153,9 @@ def test_fewer_methods_have_the_same_errors() -> None:
     source = YandexLike("dcm", contexts=4, items=(4, 20))
     every = protocol(source, n=60)
     errors = dict(zip(every.arms, every.errors(0, 0)[0], strict=True))
-    few = protocol(source, n=60, deltas=(0.5, 0.2), bounds={"mine": bounds.parse("eb")}, rivals={"pi": rivals["pi"]()})
+    few = protocol(
+        source, n=60, deltas=(0.5, 0.2), bounds={"mine": bounds.parse("eb")}, baselines={"pi": baselines["pi"]()}
+    )
     assert few.arms == [("mine", 0.5), ("mine", 0.2), ("pi", None)]
     expected = [errors["eb", 0.5], errors["eb", 0.2], errors["pi", None]]
     np.testing.assert_allclose(few.errors(0, 0), [expected], atol=1e-12)
@@ -178,7 +180,7 @@ def test_every_delta_of_the_paper_has_a_clip() -> None:
 # --- sweeping δ --------------------------------------------------------------------------------------------------
 
 
-def logs_of(draw: Callable[[st.SearchStrategy[int]], int], kind: str) -> tuple[World, Shown]:
+def logs_of(draw: Callable[[st.SearchStrategy[int]], int], kind: str) -> tuple[World, ListBatch]:
     """A short log of few contexts, with many unseen items and many that are equal."""
     seed, contexts, n = draw(st.integers(0, 10_000)), draw(st.integers(1, 6)), draw(st.sampled_from([1, 2, 8, 40]))
     random = np.random.default_rng(seed)
@@ -223,7 +225,7 @@ def test_only_what_others_always_beat_is_left_out(data: st.DataObject, length: i
 def test_leaving_out_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     """Many queries do not fit into one table of comparisons."""
     source = LabelsLike("cm", 30, MIX, 40)
-    one = protocol(source, n=20, deltas=(0.2,), rivals={})
+    one = protocol(source, n=20, deltas=(0.2,), baselines={})
     whole = one.errors(0, 0)
     monkeypatch.setattr(module, "_AT_ONCE", 3_000)
     np.testing.assert_array_equal(one.errors(0, 0), whole)
@@ -233,12 +235,12 @@ def test_leaving_out_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_clip_beyond_the_number_of_lists_does_nothing(spelling: str) -> None:
     """Which is why one list serves all of them; shown here without that shortcut."""
     source = YandexLike("pbm", contexts=5, items=(5, 12))
-    one = protocol(source, n=100, bounds={}, rivals={spelling: rivals.parse(spelling)})
+    one = protocol(source, n=100, bounds={}, baselines={spelling: baselines.parse(spelling)})
     world, shown = source.draw(100, np.random.default_rng(one.seed(0, 0)))
     totals = fold(shown)
     found = list(one._learn(world, shown))
     for delta, lists in zip(DELTAS, found, strict=True):
-        alone = rivals.parse(f"{spelling}(clip={clip_for(delta)})").lists(totals)
+        alone = baselines.parse(f"{spelling}(clip={clip_for(delta)})").lists(totals)
         np.testing.assert_array_equal(lists.row, alone.row)
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from prudent.bounds import bounds
 from prudent.click_models import ClickModel, DependentClick, Evidence, click_models
 from prudent.counts.cells import Counted
-from prudent.policies.baselines import fold, rivals
+from prudent.policies.baselines import baselines, fold
 from prudent.policies.ranking import best_lists
 from prudent.research import readings
 from prudent.research.bench import Bench
@@ -21,7 +21,7 @@ from prudent.research.reproduce import CATALOGUE, write_outcome
 from tests import reference
 from tests.strategies import as_shown, by_name, logs
 
-Lists = list[reference.Shown]
+Lists = list[reference.LoggedList]
 
 
 def counted(model: ClickModel, lists: Lists) -> reference.Evidence:
@@ -144,7 +144,7 @@ def repeating(lists: Lists, clip: float) -> dict[reference.Name, dict[int, refer
 def test_nobody_finds_another_reading_by_name() -> None:
     own = {cls for cls in vars(readings).values() if isinstance(cls, type) and cls.__module__ == readings.__name__}
     assert readings.CascadeAsPrinted in own
-    for registry in (bounds, click_models, rivals):
+    for registry in (bounds, click_models, baselines):
         assert not own & {registry[name] for name in registry}
 
 

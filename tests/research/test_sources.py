@@ -16,7 +16,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from prudent.base.errors import LogError
-from prudent.counts.lists import Shown
+from prudent.counts.lists import ListBatch
 from prudent.research import sources
 from prudent.research.sources import (
     ATTRACTION,
@@ -178,9 +178,9 @@ def test_chances_of_patterns(kind: str, theta: list[float]) -> None:
 # --- lists of a log, drawn again ---------------------------------------------------------------------------------
 
 
-def few_lists(times: tuple[int, ...] = (5, 3, 1, 1)) -> Shown:
+def few_lists(times: tuple[int, ...] = (5, 3, 1, 1)) -> ListBatch:
     items = np.array([[0, 1, 2], [5, 6, 7], [2, 3, 4], [6, 5, 7]])
-    return Shown(np.repeat([0, 1], [5, 3]), items, np.zeros((4, 3), bool), np.array(times))
+    return ListBatch(np.repeat([0, 1], [5, 3]), items, np.zeros((4, 3), bool), np.array(times))
 
 
 WORLD = [FIVE[0], [0.7, 0.2, 0.5]]
@@ -268,7 +268,7 @@ def test_new_numbers_keep_everything_but_the_order() -> None:
     theta = [np.linspace(0.9, 0.1, 30).tolist(), np.linspace(0.8, 0.2, 40).tolist()]
     world = world_of("dcm", theta, np.arange(70.0).tolist())
     items = np.array([[0, 1, 2], [35, 69, 30], [4, 29, -1]])
-    lists = Shown(np.repeat([0, 1], [30, 40]), items, items % 2 == 0, np.array([3, 1, 2]))
+    lists = ListBatch(np.repeat([0, 1], [30, 40]), items, items % 2 == 0, np.array([3, 1, 2]))
     new, shown = renumbered(world, lists, seeded())
     np.testing.assert_array_equal(np.append(new.attraction, -1)[shown.items], np.append(world.attraction, -1)[items])
     np.testing.assert_array_equal(np.append(new.score, -1)[shown.items], np.append(world.score, -1)[items])
@@ -302,7 +302,7 @@ def test_numbers_do_not_tell_what_is_good(kind: str) -> None:
     sorted_queries = LabelledQueries(kind, label, np.full(12, 50), queries=10)
     world = world_of(kind, [np.linspace(0.9, 0.1, 50).tolist()] * 10)
     items = np.arange(0, 500, 50)[:, None] + np.arange(3)
-    lists = Shown(np.repeat(np.arange(10), 50), items, np.zeros((10, 3), bool), np.ones(10, np.int64))
+    lists = ListBatch(np.repeat(np.arange(10), 50), items, np.zeros((10, 3), bool), np.ones(10, np.int64))
     for source in (YandexLike(kind, items=(50, 60)), sorted_queries, FittedTruth(world, lists)):
         assert abs(numbers_and_truth(source)) < 4.5 / np.sqrt(10_000), source
 
@@ -411,7 +411,9 @@ def test_the_logging_of_a_fitted_truth(logging: str) -> None:
 # --- what is kept of a log -------------------------------------------------------------------------------------------
 
 
-def named(lists: list[reference.Shown], kept: Shown, pairs: list[reference.Pair]) -> list[reference.Shown]:
+def named(
+    lists: list[reference.LoggedList], kept: ListBatch, pairs: list[reference.Pair]
+) -> list[reference.LoggedList]:
     """Lists of arrays under the names that their pairs had before."""
     return [
         (pairs[items[0]][0], tuple(pairs[int(item)][1] for item in items), clicks)  # type: ignore[index]
@@ -419,13 +421,13 @@ def named(lists: list[reference.Shown], kept: Shown, pairs: list[reference.Pair]
     ]
 
 
-def survivors(lists: list[reference.Shown], good: set[reference.Pair]) -> list[reference.Shown]:
+def survivors(lists: list[reference.LoggedList], good: set[reference.Pair]) -> list[reference.LoggedList]:
     return [one for one in lists if all((one[0], item) in good for item in one[1])]
 
 
 @settings(max_examples=50)
 @given(logs(), st.data())
-def test_lists_made_of_some_pairs(lists: list[reference.Shown], data: st.DataObject) -> None:
+def test_lists_made_of_some_pairs(lists: list[reference.LoggedList], data: st.DataObject) -> None:
     shown, pairs = as_shown(lists), sorted(reference.impressions(lists))
     good = set(data.draw(st.lists(st.sampled_from(pairs), min_size=1, unique=True)))
     kept = shown.made_of(np.array([pair in good for pair in pairs]))
@@ -437,7 +439,7 @@ def test_lists_made_of_some_pairs(lists: list[reference.Shown], data: st.DataObj
 
 @settings(max_examples=50)
 @given(logs(), st.sampled_from([1, 3, 8, 30]))
-def test_items_that_were_shown_often(lists: list[reference.Shown], least: int) -> None:
+def test_items_that_were_shown_often(lists: list[reference.LoggedList], least: int) -> None:
     """Dropping a list lowers the impressions of its other items, which may then have too few as well."""
     expected, before = lists, 0
     while len(expected) != before:
@@ -453,13 +455,15 @@ def test_items_that_were_shown_often(lists: list[reference.Shown], least: int) -
 
 @settings(max_examples=50)
 @given(logs(), logs(), st.sampled_from([1, 3, 8]))
-def test_items_that_two_parts_share(train: list[reference.Shown], test: list[reference.Shown], least: int) -> None:
+def test_items_that_two_parts_share(
+    train: list[reference.LoggedList], test: list[reference.LoggedList], least: int
+) -> None:
     """By striking off, until nothing changes, items with too few lists of such items in either part."""
     assume(reference.longest(train) == reference.longest(test))
     both = as_shown([*train, *test])
     cut = len(train)
     parts = [
-        Shown(both.context, both.items[rows], both.clicks[rows], both.n[rows])
+        ListBatch(both.context, both.items[rows], both.clicks[rows], both.n[rows])
         for rows in (slice(cut), slice(cut, None))
     ]
     shown = [reference.impressions(part) for part in (train, test)]
@@ -504,7 +508,7 @@ def test_a_known_truth_is_found_again(kind: str) -> None:
 
 def test_an_item_that_nobody_saw_attracts_nobody() -> None:
     lists = few_lists()
-    more = Shown(np.append(lists.context, 1), lists.items, lists.clicks, lists.n)
+    more = ListBatch(np.append(lists.context, 1), lists.items, lists.clicks, lists.n)
     assert fit_truth(more, "cm").attraction[-1] == 0
 
 

@@ -43,7 +43,7 @@ tallies = st.builds(
 
 def counted(file: Path) -> prudent.Counts:
     log = prudent.Log(table([*LISTS, BAD]), left_out={"clicks outside their list": 2})
-    return prudent.count(log, to=file, max_bad=0.5)
+    return prudent.count(log, to=file, max_rejected=0.5)
 
 
 def write_old(file: Path) -> None:

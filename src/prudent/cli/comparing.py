@@ -11,7 +11,7 @@ from prudent.cli.shared import (
     ByOption,
     Holdout,
     Json,
-    MaxBad,
+    MaxRejected,
     Reading,
     Time,
     app,
@@ -52,7 +52,7 @@ def compare_command(
     length: Annotated[int | None, typer.Option(min=1, help="Cut lists after so many positions.")] = None,
     seed: Seed = 0,
     output: Chart = None,
-    max_bad: MaxBad = 0.01,
+    max_rejected: MaxRejected = 0.01,
     as_json: Json = False,
 ) -> None:
     """Say which click model foresees held-out clicks best.
@@ -68,7 +68,7 @@ def compare_command(
     log = open_log_alone(logs, reading, engine, "compare")
     later = open_log_alone(test, reading, engine, "compare") if test else None
     with busy("Comparing"):
-        found = compare(log, later, models, holdout, by.value, time, seed, length, engine, max_bad)
+        found = compare(log, later, models, holdout, by.value, time, seed, length, engine, max_rejected)
     if output is not None:
         from prudent.reporting.charts import write_chart
 
@@ -110,7 +110,7 @@ def tune_command(
     time: Time = None,
     seed: Seed = 0,
     output: Chart = None,
-    max_bad: MaxBad = 0.01,
+    max_rejected: MaxRejected = 0.01,
     as_json: Json = False,
 ) -> None:
     """Choose the bound and its δ on logs like this one of which everything is known.
@@ -143,7 +143,7 @@ def tune_command(
             time,
             seed,
             engine,
-            max_bad,
+            max_rejected,
             progress=lambda done, total: watch("Trying", done, total),
         )
     if output is not None:

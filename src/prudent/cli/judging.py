@@ -13,7 +13,7 @@ from prudent.cli.shared import (
     ByOption,
     Holdout,
     Json,
-    MaxBad,
+    MaxRejected,
     Reading,
     Time,
     app,
@@ -94,7 +94,7 @@ def evaluate_command(
     replicates: Replicates = 200,
     seed: Seed = 0,
     propensity: Propensity = None,
-    max_bad: MaxBad = 0.01,
+    max_rejected: MaxRejected = 0.01,
     as_json: Json = False,
 ) -> None:
     """Estimate what a policy's lists would earn, on lists it has not learned from.
@@ -116,7 +116,7 @@ def evaluate_command(
             replicates=replicates,
             seed=seed,
             engine=engine,
-            max_bad=max_bad,
+            max_rejected=max_rejected,
         )
     if as_json:
         print_json(found.as_json())
@@ -158,7 +158,7 @@ def gate_command(
     ] = False,
     output: Annotated[Path | None, option("--output", "-o", help="With --per-context: the mixed policy.")] = None,
     propensity: Propensity = None,
-    max_bad: MaxBad = 0.01,
+    max_rejected: MaxRejected = 0.01,
     as_json: Json = False,
 ) -> None:
     """Say whether a policy may go out: exit code 0 if its lift is above the least with this confidence, 1 if not."""
@@ -186,7 +186,7 @@ def gate_command(
                 model,
                 reward=reward.value,
                 engine=engine,
-                max_bad=max_bad,
+                max_rejected=max_rejected,
             )
             mixture.policy.write(output)
         show_mixture(mixture, output, as_json)
@@ -204,7 +204,7 @@ def gate_command(
             seed=seed,
             min_support=min_support,
             engine=engine,
-            max_bad=max_bad,
+            max_rejected=max_rejected,
         )
     show_verdict(verdict, as_json)
     raise typer.Exit(0 if verdict.passed else 1)

@@ -18,7 +18,7 @@ from prudent.cli.shared import (
     Inputs,
     Json,
     Master,
-    MaxBad,
+    MaxRejected,
     Reading,
     Since,
     Until,
@@ -73,7 +73,7 @@ def rank_command(
     engine: EngineOption = EngineName.duckdb,
     master: Master = "local[*]",
     conf: Conf = None,
-    max_bad: MaxBad = 0.01,
+    max_rejected: MaxRejected = 0.01,
     as_json: Json = False,
 ) -> None:
     """Find the best list of every context, from logs or from counts."""
@@ -117,7 +117,7 @@ def rank_command(
     if scores is not None:
         check_parquet(scores, [*files, target])
     if rival is None:
-        log, counts = log_and_counts(inputs, reading, max_bad, days=days_of(since, until, half_life))
+        log, counts = log_and_counts(inputs, reading, max_rejected, days=days_of(since, until, half_life))
         compared = None
         if log is not None and isinstance(model_, click_models.Auto):
             with busy("Comparing models"):
@@ -130,7 +130,7 @@ def rank_command(
     else:
         log = open_log_alone(inputs, reading, engine_of(reading), str(rival))
         with busy("Ranking"):
-            policy = rank_by(log, rival, length, min_lists, engine_of(reading), max_bad)
+            policy = rank_by(log, rival, length, min_lists, engine_of(reading), max_rejected)
             policy.write(target, scores)
     if as_json:
         print_json(policy.provenance)
@@ -179,7 +179,7 @@ def count_command(
     engine: EngineOption = EngineName.duckdb,
     master: Master = "local[*]",
     conf: Conf = None,
-    max_bad: MaxBad = 0.01,
+    max_rejected: MaxRejected = 0.01,
     as_json: Json = False,
 ) -> None:
     """Count logs once; the counts of several days add up in [bold]prudent rank[/bold].
@@ -192,11 +192,11 @@ def count_command(
     _check_outside(place, inputs)
     if engine == EngineName.spark:
         _check_spark_alone(reading)
-        manifest = _count_on_spark(inputs, place, reading, _spark(master, conf), max_bad, day)
+        manifest = _count_on_spark(inputs, place, reading, _spark(master, conf), max_rejected, day)
     else:
         _check_here(output, master, conf)
         check_parquet(Path(place), find_files(inputs))
-        manifest = counts_of(inputs, reading, max_bad, to=Path(place)).manifest
+        manifest = counts_of(inputs, reading, max_rejected, to=Path(place)).manifest
     if as_json:
         print_json(manifest)
         return
@@ -215,7 +215,7 @@ def _check_outside(output: str, inputs: Sequence[str]) -> None:
 
 
 def _count_on_spark(
-    inputs: Sequence[str], output: str, reading: Reading, spark: "Spark", max_bad: float, day: str | None
+    inputs: Sequence[str], output: str, reading: Reading, spark: "Spark", max_rejected: float, day: str | None
 ) -> Mapping[str, Any]:
     from prudent.counts.counts import count
     from prudent.logs.log import has_scheme
@@ -224,9 +224,9 @@ def _count_on_spark(
     log = open_log(inputs, reading, engine_of(reading))
     with busy("Counting on Spark"):
         if has_scheme(output):
-            return count_on_spark(log, output, spark, max_bad, day)
+            return count_on_spark(log, output, spark, max_rejected, day)
         check_parquet(Path(output), [])  # `count` looks whether it is one of the inputs
-        return count(log, spark, output, max_bad).manifest
+        return count(log, spark, output, max_rejected).manifest
 
 
 @app.command("check", rich_help_panel="Rank")
@@ -242,7 +242,7 @@ def check_command(
     """Say what is in a log, what is wrong with it, and what it can support."""
     from prudent.click_models.check import check
 
-    counts = counts_of(inputs, reading, max_bad=1.0, days=days_of(since, until, half_life))
+    counts = counts_of(inputs, reading, max_rejected=1.0, days=days_of(since, until, half_life))
     with busy("Looking"):
         health = check(counts)
     if as_json:

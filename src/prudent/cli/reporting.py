@@ -10,7 +10,7 @@ from prudent.cli.judging import HeldOutLog, MinLift, PolicyFile, Propensity, Rew
 from prudent.cli.shared import (
     HalfLife,
     Json,
-    MaxBad,
+    MaxRejected,
     Output,
     Reading,
     Since,
@@ -62,7 +62,7 @@ def report_command(
     since: Since = None,
     until: Until = None,
     half_life: HalfLife = None,
-    max_bad: MaxBad = 0.01,
+    max_rejected: MaxRejected = 0.01,
     as_json: Json = False,
 ) -> None:
     """Write a report: what would change if the policy went out, how sure that is, and why.
@@ -80,7 +80,7 @@ def report_command(
     engine = engine_of(reading)
     lists = Policy.read(policy, scores)
     held_out = replace(open_log_alone(log, reading, engine, "a report"), propensity=propensity)
-    learned = None if train is None else _train(train, reading, max_bad, days_of(since, until, half_life))
+    learned = None if train is None else _train(train, reading, max_rejected, days_of(since, until, half_life))
     with busy("Judging and explaining"):
         data = report(
             lists,
@@ -94,7 +94,7 @@ def report_command(
             confidence=confidence,
             seed=seed,
             engine=engine,
-            max_bad=max_bad,
+            max_rejected=max_rejected,
         )
     if as_json:
         said = {name: data[name] for name in ("title", "verdict", "headline", "change", "estimates")}
@@ -103,10 +103,10 @@ def report_command(
         show_report(data, output)
 
 
-def _train(inputs: list[str], reading: Reading, max_bad: float, days: dict[str, str]) -> "Log | Counts":
+def _train(inputs: list[str], reading: Reading, max_rejected: float, days: dict[str, str]) -> "Log | Counts":
     """The log as it is, for click models are compared on it; counts where there is no log."""
     from prudent.counts.counts import which_are_counts
 
     if days or which_are_counts(files_of(inputs)):
-        return counts_of(inputs, reading, max_bad, days=days)
+        return counts_of(inputs, reading, max_rejected, days=days)
     return open_log(inputs, reading, engine_of(reading))

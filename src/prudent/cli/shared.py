@@ -79,7 +79,9 @@ Inputs = Annotated[
 ]
 Output = Annotated[Path, option("--output", "-o", help="File to write.")]
 LayoutOption = Annotated[Layout, option("--layout", panel="Log", help="One row per shown list, or per shown item.")]
-MaxBad = Annotated[float, option("--max-bad", panel="Log", min=0, max=1, help="Share of bad lists to put up with.")]
+MaxRejected = Annotated[
+    float, option("--max-rejected", panel="Log", min=0, max=1, help="Share of bad lists to put up with.")
+]
 Memory = Annotated[str | None, option("--memory", panel="Engine", help="Cap of DuckDB, such as 1GB; the rest spills.")]
 Threads = Annotated[int | None, option("--threads", panel="Engine", min=1, max=1024, help="Threads of DuckDB.")]
 EngineOption = Annotated[
@@ -178,18 +180,18 @@ def columns_of(reading: Reading) -> list[str]:
 def counts_of(
     inputs: Sequence[str],
     reading: Reading,
-    max_bad: float,
+    max_rejected: float,
     to: Path | None = None,
     days: Mapping[str, str] | None = None,
 ) -> "Counts":
     """Counts from counts, or from logs by counting them."""
-    return log_and_counts(inputs, reading, max_bad, to, days)[1]
+    return log_and_counts(inputs, reading, max_rejected, to, days)[1]
 
 
 def log_and_counts(
     inputs: Sequence[str],
     reading: Reading,
-    max_bad: float,
+    max_rejected: float,
     to: Path | None = None,
     days: Mapping[str, str] | None = None,
 ) -> "tuple[Log | None, Counts]":
@@ -214,7 +216,7 @@ def log_and_counts(
         )
     with busy("Counting"):
         log = open_log(inputs, reading, engine)
-        return log, count(log, engine, to, max_bad)
+        return log, count(log, engine, to, max_rejected)
 
 
 def days_of(since: str | None, until: str | None, half_life: str | None) -> dict[str, str]:

@@ -86,10 +86,10 @@ def show_provenance(said: Mapping[str, Any]) -> None:
     say(f"{some} {'differs' if differ == 1 else 'differ'} from the list that was mostly shown.\n")
     columns = ("estimated", "pessimistic") if method is None else (f"as {method} estimates it",)
     table = table_of(f"value of a list ({summary['unit']})", *columns)
-    for name, of in (("new", ""), ("mostly shown", "usual_")):
+    for name, of in (("new", ""), ("mostly shown", "incumbent_")):
         table.add_row(name, *(f"{summary[of + kind]:.4f}" for kind in ("value", "lower")[: len(columns)]))
     out.print(table)
-    if method is None and round(summary["value"], 4) < round(summary["usual_value"], 4):
+    if method is None and round(summary["value"], 4) < round(summary["incumbent_value"], 4):
         say("By this estimate the new lists are worse than what was mostly shown: this log is no reason to change.\n")
     elif method is None:
         out.print()
@@ -158,9 +158,9 @@ def show_changes(policy: "Policy") -> None:
     changes = (
         policy.contexts()
         .filter("differ")
-        .order("abs(value - usual_value) * lists desc, context")
+        .order("abs(value - incumbent_value) * lists desc, context")
         .limit(5)
-        .select("context, lists, usual_value, value, lower")
+        .select("context, lists, incumbent_value, value, lower")
         .fetchall()
     )
     if not changes:

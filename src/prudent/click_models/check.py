@@ -9,7 +9,7 @@ import numpy as np
 from prudent.base.arrays import FloatArray, IntArray
 from prudent.click_models.position_based import LINK, name_groups, per_position, position_groups, position_links
 from prudent.counts.cells import Cells
-from prudent.counts.counts import MAX_BAD, Counts
+from prudent.counts.counts import MAX_REJECTED, Counts
 
 FEW = 10
 """Impressions below which a click-through rate is hardly more than an accident."""
@@ -61,7 +61,7 @@ class Health:
         bad = sum(self.rejected.values())
         if bad:
             share = bad / (bad + self.lists)
-            stop = ": count and rank stop there, unless --max-bad allows it" if share > MAX_BAD else ""
+            stop = ": count and rank stop there, unless --max-rejected allows it" if share > MAX_REJECTED else ""
             said.append(f"{bad:,} of {bad + self.lists:,} lists were rejected ({share:.1%}){stop}.")
         if not self.lists:
             return said
@@ -94,7 +94,7 @@ class Health:
 
 def check(counts: Counts) -> Health:
     """Look at a log through its counts: everything asked here is a sum over parts of them."""
-    names = counts.numbered
+    names = counts.index
     sums = [_look(part.cells, names.positions) for part in names.parts()]
 
     def total(name: str) -> Any:

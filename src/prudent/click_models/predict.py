@@ -8,30 +8,30 @@ from numpy.typing import NDArray
 from prudent.base.arrays import BoolArray, FloatArray, IntArray
 from prudent.click_models import Cascade, ClickModel, PositionBased
 from prudent.click_models.base import Fitted
-from prudent.counts.lists import Shown
+from prudent.counts.lists import ListBatch
 
 # --- two parts of a log -----------------------------------------------------------------------------------------------
 
 
-def split_lists(shown: Shown, holdout: float, seed: int) -> tuple[Shown, Shown]:
+def split_lists(shown: ListBatch, holdout: float, seed: int) -> tuple[ListBatch, ListBatch]:
     """All lists but a random share, and that share; the same ones however the rows were ordered."""
     ordered = in_order(shown)
     held_out = np.random.default_rng(seed).binomial(ordered.n, holdout)  # equal lists share a row
     return _of_n(ordered, ordered.n - held_out), _of_n(ordered, held_out)
 
 
-def _of_n(shown: Shown, n: IntArray) -> Shown:
+def _of_n(shown: ListBatch, n: IntArray) -> ListBatch:
     left = n > 0
-    return Shown(shown.context, shown.items[left], shown.clicks[left], n[left])
+    return ListBatch(shown.context, shown.items[left], shown.clicks[left], n[left])
 
 
-def in_order(shown: Shown) -> Shown:
+def in_order(shown: ListBatch) -> ListBatch:
     """The lists in an order that depends on nothing but themselves; engines give them in any."""
     order = np.argsort(_fingerprint(shown), kind="stable")
-    return Shown(shown.context, shown.items[order], shown.clicks[order], shown.n[order])
+    return ListBatch(shown.context, shown.items[order], shown.clicks[order], shown.n[order])
 
 
-def _fingerprint(shown: Shown) -> NDArray[np.uint64]:
+def _fingerprint(shown: ListBatch) -> NDArray[np.uint64]:
     """A number for each list of items and clicks: position by position, the finalizer of MurmurHash3."""
     mixed = np.zeros(len(shown.items), np.uint64)
     for items, clicks in zip(shown.items.T, shown.clicks.T, strict=True):
@@ -74,7 +74,7 @@ def _read(attraction: FloatArray, continuation: FloatArray, clicks: BoolArray | 
     return read
 
 
-def foresee(model: ClickModel, train: Shown, test: Shown) -> Told:
+def foresee(model: ClickModel, train: ListBatch, test: ListBatch) -> Told:
     """What a model that is fitted to some lists says of others; pairs have the same numbers in both."""
     fitted = model.learn(train.cells, max(train.length, test.length))
     evidence = fitted.evidence(train.cells)
@@ -88,7 +88,7 @@ def log_likelihood(told: Told, clicks: BoolArray) -> FloatArray:
         return np.asarray(np.log(np.where(clicks, told.given, 1 - told.given)).sum(axis=1))
 
 
-def of_items(per_pair: FloatArray | BoolArray, lists: Shown) -> FloatArray:
+def of_items(per_pair: FloatArray | BoolArray, lists: ListBatch) -> FloatArray:
     """A number per pair as one per place in each list; 0 below the end of a list."""
     return np.append(per_pair, 0.0)[lists.items]
 

@@ -16,7 +16,7 @@ from prudent import __version__
 from prudent.base.errors import CountsError, LogError, UsageError
 from prudent.counts.cells import Cells
 from prudent.counts.days import UNIT, Days, choose, place
-from prudent.counts.index import Numbered, number
+from prudent.counts.index import Index, number
 from prudent.engines.base import Engine, Tally
 from prudent.engines.duckdb.engine import DuckDB, count_lists
 from prudent.logs.log import Candidates, Log, find_files, first_bytes, has_scheme, parquet_files
@@ -24,7 +24,7 @@ from prudent.storage.files import TemporaryFolder, check_not_read, manifest_path
 from prudent.storage.parquet import counts_format, counts_in, read_footer, tally_of, tally_text, version_in
 from prudent.storage.quoting import file_text, text
 
-MAX_BAD = 0.01
+MAX_REJECTED = 0.01
 """Share of rejected lists from which on something is wrong with the log rather than with its lists."""
 
 COLUMNS = ("context", "item", "position", "prev", "click", "more", "n")
@@ -175,40 +175,40 @@ class Counts:
         return self.weights or (UNIT,) * len(self.files)
 
     @cached_property
-    def numbered(self) -> Numbered:
+    def index(self) -> Index:
         """The names, their numbers, and the cells that go with them."""
         return self.number(None)
 
-    def number(self, candidates: Candidates | None) -> Numbered:
+    def number(self, candidates: Candidates | None) -> Index:
         """The same where candidates say what may be shown."""
         return number(self.engine.open(), self.sql, len(self.files) > 1, self._unit, candidates)
 
     @property
     def pairs(self) -> duckdb.DuckDBPyRelation:
         """Names of context and item, in the order in which `cells` and evidence number them."""
-        return self.numbered.connection.sql("select context, item from pairs order by rowid")
+        return self.index.connection.sql("select context, item from pairs order by rowid")
 
     @cached_property
     def cells(self) -> Cells:
         """The histogram as arrays."""
-        return self.numbered.whole().cells
+        return self.index.whole().cells
 
 
 def count(
     log: Log,
     engine: Engine | None = None,
     to: str | PathLike[str] | None = None,
-    max_bad: float = MAX_BAD,
+    max_rejected: float = MAX_REJECTED,
     day: date | str | None = None,
 ) -> Counts:
     """Count a log: one pass, in the engine, after which models, bounds and δ are free to vary.
 
     ``to`` is the Parquet file to write; without it the counts live in a temporary file that goes when they
     go. With a ``day``, such as ``"2026-11-15"``, it is the folder of all days, in which this day gets a folder; counted
-    again, it is replaced. More than ``max_bad`` of rejected lists is an error, so that a wrong column does not go
+    again, it is replaced. More than ``max_rejected`` of rejected lists is an error, so that a wrong column does not go
     unnoticed.
     """
-    check_max_bad(max_bad)
+    check_max_rejected(max_rejected)
     if to is not None and has_scheme(fspath(to)):
         raise UsageError(f"{to} is not a path on this machine: prudent.count_on_spark(log, {to!r}) writes there.")
     if not isinstance(log, Log):
@@ -229,7 +229,7 @@ def count(
         to = folder.path / "counts.parquet"
     with replacing(to) as part:
         tally = replace(engine.histogram(log, QUERY, part), left_out=log.left_out)
-        check_tally(tally, log, max_bad)
+        check_tally(tally, log, max_rejected)
     reader = engine if isinstance(engine, DuckDB) else DuckDB()
     counts = Counts((Path(to),), tally, reader, tuple(log.names), _folder=folder)
     if folder is None:
@@ -252,20 +252,20 @@ def _provenance(inputs: Sequence[str], tally: Tally, days: Days | None) -> dict[
     }
 
 
-def check_max_bad(max_bad: float) -> None:
+def check_max_rejected(max_rejected: float) -> None:
     """It is a share."""
-    if not isinstance(max_bad, int | float) or not 0 <= max_bad <= 1:
-        raise UsageError(f"max_bad is {max_bad}; it is a share, between 0 and 1.")
+    if not isinstance(max_rejected, int | float) or not 0 <= max_rejected <= 1:
+        raise UsageError(f"max_rejected is {max_rejected}; it is a share, between 0 and 1.")
 
 
-def check_tally(tally: Tally, log: Log, max_bad: float) -> None:
+def check_tally(tally: Tally, log: Log, max_rejected: float) -> None:
     """Stop where there was nothing to count, or too much of it was wrong."""
     if tally.lists + tally.bad == 0:
         raise LogError(f"{log.name} has no lists: there is not a single row in it.")
-    if tally.share_bad > max_bad:
+    if tally.share_rejected > max_rejected:
         raise LogError(
-            f"{tally.bad} of {tally.lists + tally.bad} lists in {log.name} are bad ({tally.share_bad:.1%}, "
-            f"more than max_bad={max_bad:g} (--max-bad) allows): {'; '.join(describe_rejected(tally))}."
+            f"{tally.bad} of {tally.lists + tally.bad} lists in {log.name} are bad ({tally.share_rejected:.1%}, "
+            f"more than max_rejected={max_rejected:g} (--max-rejected) allows): {'; '.join(describe_rejected(tally))}."
         )
 
 

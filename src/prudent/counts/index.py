@@ -1,4 +1,4 @@
-"""Numbered: every pair that has a name gets a number, and the cells of as many contexts as fit become arrays.
+"""Index: every pair that has a name gets a number, and the cells of as many contexts as fit become arrays.
 
 Names stay in the database; arrays have numbers. Contexts are numbered in the order of their names, and so are the
 pairs (one item of one context each), so that the pairs of a context stand in a row, and those of several contexts too:
@@ -31,14 +31,14 @@ class Part(NamedTuple):
     first_pair: int
     first_context: int
     cells: Cells
-    offered: BoolArray  # whether each pair may be shown
+    eligible: BoolArray  # whether each pair may be shown
 
 
 @dataclass(frozen=True, eq=False)
-class Numbered:
+class Index:
     """What is in the log or among the candidates, with a number for each pair and each context.
 
-    The database has the tables ``pairs`` (context, item, offered), which their rowids number, and ``contexts``.
+    The database has the tables ``pairs`` (context, item, eligible), which their rowids number, and ``contexts``.
     """
 
     connection: duckdb.DuckDBPyConnection
@@ -47,7 +47,7 @@ class Numbered:
     positions: int  # of the longest list
     clicks: float  # all there are
     pairs_of: IntArray  # this and the rest: one entry per context
-    offered_of: IntArray  # pairs that may be shown
+    eligible_of: IntArray  # pairs that may be shown
     cells_of: IntArray
     longest_of: IntArray  # positions of the longest list
     lists_of: FloatArray  # logged
@@ -93,10 +93,10 @@ class Numbered:
             f"select cell, n from cells where cell // {self._span} in (select row from chosen) order by cell"
         ).fetchnumpy()
         found["cell"] = np.searchsorted(chosen, found["cell"] // self._span) * self._span + found["cell"] % self._span
-        offered = cursor.execute(
-            "select offered from pairs where rowid in (select row from chosen) order by rowid"
-        ).fetchnumpy()["offered"]
-        return Part(0, 0, self._cells(self.pairs_of[contexts], found), offered)
+        eligible = cursor.execute(
+            "select eligible from pairs where rowid in (select row from chosen) order by rowid"
+        ).fetchnumpy()["eligible"]
+        return Part(0, 0, self._cells(self.pairs_of[contexts], found), eligible)
 
     def in_random_order(self) -> IntArray:
         """The contexts in an order that has nothing to do with what is in them, the same in every engine."""
@@ -118,10 +118,10 @@ class Numbered:
             f"select cell - {start * self._span} as cell, n from cells "
             f"where cell >= {start * self._span} and cell < {end * self._span} order by cell"
         ).fetchnumpy()
-        offered = self.connection.execute(
-            f"select offered from pairs where rowid >= {start} and rowid < {end} order by rowid"
-        ).fetchnumpy()["offered"]
-        return Part(start, first, self._cells(self.pairs_of[first:last], found), offered)
+        eligible = self.connection.execute(
+            f"select eligible from pairs where rowid >= {start} and rowid < {end} order by rowid"
+        ).fetchnumpy()["eligible"]
+        return Part(start, first, self._cells(self.pairs_of[first:last], found), eligible)
 
     def _cells(self, sizes: IntArray, found: dict[str, IntArray]) -> Cells:
         cell, size = found["cell"], self._size
@@ -150,7 +150,7 @@ def _limit_memory(connection: duckdb.DuckDBPyConnection, limit: float) -> None:
 
 def number(
     connection: duckdb.DuckDBPyConnection, counts: str, costly: bool, unit: int, candidates: Candidates | None
-) -> Numbered:
+) -> Index:
     """Number the pairs of `counts`, a query for the histogram, and of the candidates; a costly query is run once."""
     run = connection.execute
     memory = _memory_limit(connection)
@@ -161,29 +161,29 @@ def number(
         counts = "from histogram"
     if candidates is None:
         run(
-            "create table pairs as select *, true as offered from (select distinct context, item "
+            "create table pairs as select *, true as eligible from (select distinct context, item "
             f"from ({counts})) order by context, item"
         )
     else:
         run(f"create table logged as select distinct context, item from ({counts})")
         _read(connection, candidates)
-        # What was logged and is not offered stays: it is evidence about the others, and about what used to be shown.
+        # What was logged and is not eligible stays: it is evidence about the others, and about what used to be shown.
         run(
-            "create table pairs as select context, item, coalesce(offered, false) as offered "
-            "from logged full outer join (select true as offered, context, item from candidates) using (context, item) "
-            "order by context, item"
+            "create table pairs as select context, item, coalesce(eligible, false) as eligible "
+            "from logged full outer join (select true as eligible, context, item from candidates) "
+            "using (context, item) order by context, item"
         )
         run("drop table logged")
     run(
-        "create table contexts as select context, pairs, offered, coalesce(cells, 0) as cells, "
+        "create table contexts as select context, pairs, eligible, coalesce(cells, 0) as cells, "
         "coalesce(lists, 0) as lists, coalesce(clicks, 0) as clicks, coalesce(longest, 0) as longest "
-        "from (select context, count(*) as pairs, count(*) filter (offered) as offered from pairs group by context) "
+        "from (select context, count(*) as pairs, count(*) filter (eligible) as eligible from pairs group by context) "
         "left join (select context, count(*) as cells, sum(n) filter (position = 1) as lists, "
         f"sum(n) filter (click) as clicks, max(position) as longest from ({counts}) group by context) "
         "using (context) order by context"
     )
     of = run(
-        "select pairs, offered, cells, lists::bigint as lists, clicks::bigint as clicks, longest "
+        "select pairs, eligible, cells, lists::bigint as lists, clicks::bigint as clicks, longest "
         "from contexts order by rowid"
     )
     found = of.fetchnumpy()
@@ -192,14 +192,14 @@ def number(
     if costly:
         run("drop table histogram")
     run("set preserve_insertion_order = true")  # a policy is written as it lies
-    return Numbered(
+    return Index(
         connection,
         memory,
         unit,
         positions=longest,
         clicks=float(found["clicks"].sum() / unit),
         pairs_of=found["pairs"],
-        offered_of=found["offered"],
+        eligible_of=found["eligible"],
         cells_of=found["cells"],
         longest_of=found["longest"],
         lists_of=found["lists"] / unit,

@@ -1,4 +1,4 @@
-"""Shown: whole lists as arrays, for what counts have forgotten: propensities of lists, and simulations in memory."""
+"""ListBatch: logged lists as arrays, for what counts do not keep: whole lists and their propensities."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -23,7 +23,7 @@ QUERY = package_files("prudent.engines").joinpath("sql/lists.sql").read_text(enc
 
 
 @dataclass(frozen=True, eq=False)
-class Shown:
+class ListBatch:
     """Lists as they were shown and clicked, one row each; equal lists may share one row with a larger ``n``.
 
     An item is the number of its pair (one item of one context), so it also says which context it belongs to.
@@ -51,12 +51,12 @@ class Shown:
         weight = np.broadcast_to(self.n[:, None], self.items.shape)[inside]
         return np.bincount(self.items[inside], weight, minlength=len(self.context)).astype(np.int64)
 
-    def made_of(self, kept: BoolArray) -> "Shown":
+    def made_of(self, kept: BoolArray) -> "ListBatch":
         """The lists made of these pairs alone; pairs and contexts are numbered anew."""
         rows = np.append(kept, True)[self.items].all(axis=1)
         number = np.append(np.cumsum(kept) - 1, -1)  # −1, below the end of a short list, stays −1
         _, context = np.unique(self.context[kept], return_inverse=True)
-        return Shown(context, number[self.items[rows]], self.clicks[rows], self.n[rows])
+        return ListBatch(context, number[self.items[rows]], self.clicks[rows], self.n[rows])
 
     @cached_property
     def cells(self) -> Cells:
@@ -95,13 +95,13 @@ class Shown:
 
 
 def read_lists(
-    log: Log, engine: DuckDB, length: int | None, max_bad: float
-) -> tuple[duckdb.DuckDBPyConnection, Shown, Tally]:
+    log: Log, engine: DuckDB, length: int | None, max_rejected: float
+) -> tuple[duckdb.DuckDBPyConnection, ListBatch, Tally]:
     """Whole lists, cut after `length` positions, as arrays, and a database that knows the names of their numbers.
 
     The rowids of its tables `pairs` and `contexts` are the numbers.
     """
-    connection, (shown,), (tally,) = read_parts([log], engine, length, max_bad)
+    connection, (shown,), (tally,) = read_parts([log], engine, length, max_rejected)
     return connection, shown, tally
 
 
@@ -109,10 +109,10 @@ def read_parts(
     logs: Sequence[Log],
     engine: DuckDB,
     length: int | None,
-    max_bad: float,
+    max_rejected: float,
     where: str = "true",
     most: int | None = None,
-) -> tuple[duckdb.DuckDBPyConnection, list[Shown], list[Tally]]:
+) -> tuple[duckdb.DuckDBPyConnection, list[ListBatch], list[Tally]]:
     """The same for several logs, whose pairs share their numbers.
 
     `where` is a condition on contexts that the engine keeps to. Where there are more than `most` lists, only some
@@ -124,7 +124,7 @@ def read_parts(
     for number, log in enumerate(logs):
         files.append(folder.path / f"lists{number}.parquet")
         tallies.append(replace(engine.distinct_lists(log, QUERY, files[-1], longest, where), left_out=log.left_out))
-        check_tally(tallies[-1], log, max_bad)
+        check_tally(tallies[-1], log, max_rejected)
     connection = engine.open()
     run = connection.execute
     _check_names(connection, logs, files)
@@ -141,7 +141,7 @@ def read_parts(
     run("create table contexts as select distinct context from pairs order by context")
     sizes = run("select count(*) as n from pairs group by context order by context").fetchnumpy()["n"]
     context = np.repeat(np.arange(len(sizes)), sizes)
-    return connection, [Shown(context, *_arrays(connection, source)) for source in sources], tallies
+    return connection, [ListBatch(context, *_arrays(connection, source)) for source in sources], tallies
 
 
 def _arrays(connection: duckdb.DuckDBPyConnection, source: str) -> tuple[IntArray, BoolArray, IntArray]:

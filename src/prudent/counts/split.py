@@ -14,7 +14,7 @@ import duckdb
 from prudent import __version__
 from prudent.base.errors import LogError, PrudentError, PrudentWarning, UsageError, did_you_mean
 from prudent.base.spec import as_number, whole_number
-from prudent.counts.counts import MAX_BAD, Counts, describe_rejected
+from prudent.counts.counts import MAX_REJECTED, Counts, describe_rejected
 from prudent.engines.duckdb.engine import DuckDB
 from prudent.engines.duckdb.open import CSV_HEAD, Source, csv_header, delimiter, opened
 from prudent.logs.json_lines import without_bom
@@ -126,11 +126,11 @@ def _warn_of_bad_lists(log: Log, part: Path, engine: DuckDB) -> None:
     folder = TemporaryFolder()
     alone = replace(log, source=part, origin=(), left_out={})
     tally = engine.distinct_lists(alone, "select count(*) as n from shown", folder.path / "counted.parquet")
-    if tally.share_bad > MAX_BAD:
+    if tally.share_rejected > MAX_REJECTED:
         warnings.warn(
-            f"{tally.bad:,} of {tally.lists + tally.bad:,} lists in {part} are bad ({tally.share_bad:.1%}): "
+            f"{tally.bad:,} of {tally.lists + tally.bad:,} lists in {part} are bad ({tally.share_rejected:.1%}): "
             f"{'; '.join(describe_rejected(tally))}. Mend or remove them and split again, or read it with a higher "
-            f"max_bad (--max-bad) than {MAX_BAD:g}.",
+            f"max_rejected (--max-rejected) than {MAX_REJECTED:g}.",
             PrudentWarning,
             stacklevel=3,
         )

@@ -28,7 +28,7 @@ class Tally:
         return sum(self.rejected.values())
 
     @property
-    def share_bad(self) -> float:
+    def share_rejected(self) -> float:
         """Rejected lists as a share of all."""
         return self.bad / max(1, self.bad + self.lists)
 

@@ -31,7 +31,7 @@ from prudent.click_models.base import Fitted
 from prudent.click_models.position_based import per_position, separate_positions
 from prudent.click_models.predict import behind, foresee, log_likelihood, split_lists, total
 from prudent.counts.cells import Cells
-from prudent.counts.lists import Shown
+from prudent.counts.lists import ListBatch
 from prudent.evaluation.holdout import CannotTellError, HeldOut, Reward
 
 GROUPS = 20
@@ -308,7 +308,7 @@ class Direct:
 _HOLDOUT, _SURE = 0.2, 2.0  # a share of lists to compare models on; standard errors that count
 
 
-def choose_model(lists: Shown) -> ClickModel:
+def choose_model(lists: ListBatch) -> ClickModel:
     """What ``auto`` takes here: pbm, unless another model foresees a part of the lists better by more than noise.
 
     `prudent rank` goes by the same rule. Where pbm is not identified there is nothing to compare, and it is ``auto``.

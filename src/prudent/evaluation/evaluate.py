@@ -10,7 +10,7 @@ from prudent import __version__
 from prudent.base.errors import PrudentWarning, UsageError, did_you_mean
 from prudent.base.spec import as_number, whole_number
 from prudent.base.text import text_table
-from prudent.counts.counts import MAX_BAD, Counts, check_max_bad, describe_rejected
+from prudent.counts.counts import MAX_REJECTED, Counts, check_max_rejected, describe_rejected
 from prudent.engines.duckdb.engine import DuckDB
 from prudent.evaluation.estimate import INTERVALS, Asked, Estimate, IntervalName, judge
 from prudent.evaluation.estimators import Estimator, parse
@@ -205,7 +205,7 @@ def evaluate(
     replicates: int = 200,
     seed: int = 0,
     engine: DuckDB | None = None,
-    max_bad: float = MAX_BAD,
+    max_rejected: float = MAX_REJECTED,
 ) -> Evaluation:
     """Estimate what the lists of a policy would have earned on a log that it has not learned from.
 
@@ -227,7 +227,7 @@ def evaluate(
     parsed = list({str(one): one for one in map(read_estimator, chosen)}.values())  # each once
     if not parsed:
         raise UsageError(f"Name at least one estimator. Known: {', '.join(known_estimators)}.")
-    read = open_held_out(policy, log, engine, max_bad)
+    read = open_held_out(policy, log, engine, max_rejected)
     if reason := not_held_out(policy.provenance, log, read.tally.lists):
         warnings.warn(f"{reason} What they say of it is too good.", PrudentWarning, stacklevel=2)
     return Evaluation(judge(read.held, parsed, asked), provenance(read, log, asked))
@@ -260,7 +260,7 @@ def ask(
     return Asked(reward, confidence, interval, replicates, seed)  # type: ignore[arg-type]
 
 
-def open_held_out(policy: Policy, log: Log, engine: DuckDB | None, max_bad: float) -> Read:
+def open_held_out(policy: Policy, log: Log, engine: DuckDB | None, max_rejected: float) -> Read:
     """The log beside the policy, with mistakes in either named first."""
     if not isinstance(policy, Policy):
         raise UsageError(f"The first argument is a {type(policy).__name__}, not a Policy: prudent.Policy.read(...).")
@@ -268,8 +268,8 @@ def open_held_out(policy: Policy, log: Log, engine: DuckDB | None, max_bad: floa
         raise UsageError("Evaluating needs the log itself: counts have forgotten whole lists.")
     if not isinstance(log, Log):
         raise UsageError(f"The second argument is a {type(log).__name__}, not a Log: prudent.Log(...).")
-    check_max_bad(max_bad)
-    read = read_held_out(policy, log, engine or DuckDB(), max_bad)
+    check_max_rejected(max_rejected)
+    read = read_held_out(policy, log, engine or DuckDB(), max_rejected)
     if read.tally.bad:
         rejected = "; ".join(describe_rejected(read.tally))
         every = read.tally.lists + read.tally.bad

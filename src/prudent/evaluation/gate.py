@@ -5,7 +5,7 @@ from math import inf
 
 from prudent.base.errors import UsageError
 from prudent.base.spec import as_number
-from prudent.counts.counts import MAX_BAD
+from prudent.counts.counts import MAX_REJECTED
 from prudent.engines.duckdb.engine import DuckDB
 from prudent.evaluation.estimate import Asked, Estimate, IntervalName, judge
 from prudent.evaluation.estimators import Estimator
@@ -56,7 +56,7 @@ def gate(
     seed: int = 0,
     min_support: float = MIN_SUPPORT,
     engine: DuckDB | None = None,
-    max_bad: float = MAX_BAD,
+    max_rejected: float = MAX_REJECTED,
 ) -> Verdict:
     """Let a policy pass if, with this confidence, its lift on held-out lists is above `min_lift`.
 
@@ -67,7 +67,7 @@ def gate(
     if not 0 <= as_number(min_support) <= 1:
         raise UsageError(f"min_support is {min_support!r}; it is a share of the lists, between 0 and 1.")
     chosen = read_estimator(estimator)
-    read = open_held_out(policy, log, engine, max_bad)
+    read = open_held_out(policy, log, engine, max_rejected)
     verdict = decide(read.held, chosen, asked, min_lift, min_support)
     return refuse(verdict, not_held_out(policy.provenance, log, read.tally.lists))
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prudent.base.arrays import BoolArray, FloatArray, IntArray
-from prudent.counts.lists import Shown
+from prudent.counts.lists import ListBatch
 
 Reward = Literal["clicks", "any-click"]
 REWARDS: tuple[Reward, ...] = ("clicks", "any-click")
@@ -26,7 +26,7 @@ class HeldOut:
     """Held-out lists and the policy's list for each of their contexts, over at most K positions.
 
     Lists are sorted by context, items and clicks, so that what follows does not depend on the order of the log. An
-    item is the number of its pair, as in `Shown`; ``target`` has −1 below the end of a list and −2 for an item that
+    item is the number of its pair, as in `ListBatch`; ``target`` has −1 below the end of a list and −2 for an item that
     the context never showed. A context that the policy does not know keeps the lists it has: ``known`` is false there.
     Lists are whole, so that click models learn from all of them; only the first ``upto`` positions earn a reward.
     """
@@ -120,15 +120,15 @@ class HeldOut:
             None if self.propensity is None else self.propensity[lists],
         )
 
-    def shown(self, n: IntArray | None = None) -> Shown:
+    def shown(self, n: IntArray | None = None) -> ListBatch:
         """The lists as click models take them, all of them or so many of each."""
         n = self.n if n is None else n
         some = n > 0
-        return Shown(self.pair_context, self.items[some].astype(np.int64), self.clicks[some], n[some])
+        return ListBatch(self.pair_context, self.items[some].astype(np.int64), self.clicks[some], n[some])
 
 
 def hold_out(
-    shown: Shown,
+    shown: ListBatch,
     target: IntArray,
     known: BoolArray | None = None,
     propensity: FloatArray | None = None,

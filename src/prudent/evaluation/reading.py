@@ -9,7 +9,7 @@ import numpy as np
 from prudent.base.arrays import BoolArray, FloatArray, IntArray
 from prudent.base.errors import LogError, PolicyError
 from prudent.counts.counts import check_tally, describe_rejected
-from prudent.counts.lists import Shown
+from prudent.counts.lists import ListBatch
 from prudent.engines.base import Tally
 from prudent.engines.duckdb.engine import DuckDB
 from prudent.evaluation.holdout import NEVER, HeldOut, hold_out
@@ -35,7 +35,7 @@ class Read:
     policy_contexts: int
 
 
-def read_held_out(policy: Policy, log: Log, engine: DuckDB, max_bad: float) -> Read:
+def read_held_out(policy: Policy, log: Log, engine: DuckDB, max_rejected: float) -> Read:
     """Read a log once: its distinct lists, beside the policy's."""
     folder = TemporaryFolder()
     given, lists = folder.path / "policy.parquet", folder.path / "lists.parquet"
@@ -49,7 +49,7 @@ def read_held_out(policy: Policy, log: Log, engine: DuckDB, max_bad: float) -> R
     if not contexts:
         raise PolicyError("The policy has no lists.")
     tally = replace(engine.distinct_lists(log, _query(log), lists), left_out=log.left_out)
-    check_tally(tally, log, max_bad)
+    check_tally(tally, log, max_rejected)
     if not tally.lists:
         raise LogError(f"All {tally.bad:,} lists of {log.name} were rejected: {'; '.join(describe_rejected(tally))}.")
     _check_names(connection, lists, log)
@@ -84,7 +84,7 @@ def _check_names(connection: duckdb.DuckDBPyConnection, lists: Path, log: Log) -
         )
 
 
-def _arrays(connection: duckdb.DuckDBPyConnection, file: Path, weighed: bool) -> tuple[Shown, FloatArray | None]:
+def _arrays(connection: duckdb.DuckDBPyConnection, file: Path, weighed: bool) -> tuple[ListBatch, FloatArray | None]:
     run = connection.execute
     source = f"read_parquet({file_text(file)}, file_row_number = true)"
     sizes = run("select count(*) as n from pairs group by context order by context").fetchnumpy()["n"]
@@ -116,7 +116,7 @@ def _arrays(connection: duckdb.DuckDBPyConnection, file: Path, weighed: bool) ->
             steps = ~np.isnan(propensity[upto, 0]) | (lengths[upto] == 1)
             propensity[upto][steps] = np.cumprod(propensity[upto][steps], axis=1)
     context = np.repeat(np.arange(len(sizes)), sizes)
-    return Shown(context, items, clicks, n), propensity  # type: ignore[arg-type]
+    return ListBatch(context, items, clicks, n), propensity  # type: ignore[arg-type]
 
 
 def _target(connection: duckdb.DuckDBPyConnection, length: int) -> tuple[IntArray, BoolArray]:

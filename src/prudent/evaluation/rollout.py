@@ -10,7 +10,7 @@ from prudent import __version__
 from prudent.base.arrays import BoolArray, IntArray
 from prudent.base.errors import LogError
 from prudent.click_models import PositionBased
-from prudent.counts.counts import MAX_BAD
+from prudent.counts.counts import MAX_REJECTED
 from prudent.engines.duckdb.engine import DuckDB
 from prudent.evaluation.direct import Direct, Trials, believe, direct, learn_prior, rewards, slopes, try_items
 from prudent.evaluation.estimate import Asked
@@ -22,7 +22,7 @@ from prudent.evaluation.reading import Read
 from prudent.logs.log import Log
 from prudent.policies.policy import COLUMNS, Policy
 from prudent.policies.rank import append
-from prudent.policies.ranking import as_table, usual_lists
+from prudent.policies.ranking import as_table, incumbent_lists
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +72,7 @@ def gate_contexts(
     model: str = "auto",
     reward: Reward = "clicks",
     engine: DuckDB | None = None,
-    max_bad: float = MAX_BAD,
+    max_rejected: float = MAX_REJECTED,
 ) -> Mixture:
     """Keep the policy's list where held-out clicks say that it beats the logged one, and the logged one elsewhere.
 
@@ -82,21 +82,21 @@ def gate_contexts(
     many there are, as far as the click model and its prior are right.
     """
     asked = ask_gate(min_lift, confidence, reward)
-    read = open_held_out(policy, log, engine, max_bad)
+    read = open_held_out(policy, log, engine, max_rejected)
     if reason := not_held_out(policy.provenance, log, read.tally.lists):
         raise LogError(f"{reason} Hold some out: prudent split.")
     return mix(read, policy, log, model, asked, min_lift)
 
 
-def better_lists(fit: Direct, usual: IntArray, confidence: float, min_lift: float) -> tuple[BoolArray, Trials]:
-    """In which contexts the policy's list clearly beats the usual one, and what is known of the usual one's items."""
+def better_lists(fit: Direct, incumbent: IntArray, confidence: float, min_lift: float) -> tuple[BoolArray, Trials]:
+    """In which contexts the policy's list clearly beats the incumbent one, and what is known of the incumbent one's items."""
     held = fit.held
-    other = replace(held, target=usual, known=np.ones(held.contexts, bool))
+    other = replace(held, target=incumbent, known=np.ones(held.contexts, bool))
     mine, theirs = try_items(held, fit.fitted), try_items(other, fit.fitted)
     both = Trials(*(np.concatenate(pair) for pair in zip(mine, theirs, strict=True)))
     prior = learn_prior(both, np.concatenate([fit.supported, np.ones(held.contexts, bool)]))
     theta, variance = np.zeros(len(held.pair_context)), np.zeros(len(held.pair_context))
-    for trials, target in ((theirs, usual), (mine, held.target)):
+    for trials, target in ((theirs, incumbent), (mine, held.target)):
         belief, there = believe(trials, prior), target >= 0
         theta[target[there]] = belief.theta[there]
         # A click at a position that is examined half of the time says less than one in half as many lists: θ, and
@@ -104,7 +104,7 @@ def better_lists(fit: Direct, usual: IntArray, confidence: float, min_lift: floa
         spread = belief.theta * (1 if isinstance(fit.fitted.model, PositionBased) else 1 - belief.theta)
         variance[target[there]] = (spread / (belief.trials + 1))[there]
     gain, slope = np.zeros(held.contexts), np.zeros(len(held.pair_context))
-    beside = np.where(np.arange(held.length) < held.upto[:, None], usual, -1)  # as far down as both have items
+    beside = np.where(np.arange(held.length) < held.upto[:, None], incumbent, -1)  # as far down as both have items
     for sign, target in ((1.0, held.target), (-(1 + min_lift), beside)):
         there = target >= 0
         own = np.where(there, theta[target], 0.0)
@@ -131,35 +131,35 @@ def mix(read: Read, policy: Policy, log: Log, model: str, asked: Asked, min_lift
     confidence = (1 + asked.confidence) / 2
     fit = direct(held, model, asked.reward)
     # What each context mostly saw, as `prudent rank` and the report have it.
-    usual = as_table(usual_lists(held.shown().cells, held.length), held.contexts, held.length)
+    incumbent = as_table(incumbent_lists(held.shown().cells, held.length), held.contexts, held.length)
     try:
         if fit.assumed:
             raise CannotTellError(f"{fit.note} Name one that you trust, as in dm(model=dcm).")
-        better, trials = better_lists(fit, usual, confidence, min_lift)
+        better, trials = better_lists(fit, incumbent, confidence, min_lift)
     except CannotTellError as error:
         raise LogError(f"Lists cannot be compared one by one. {error}") from error
-    mine, theirs = _wide(read.target, usual), _wide(usual, read.target)
+    mine, theirs = _wide(read.target, incumbent), _wide(incumbent, read.target)
     same = held.known & ((mine == theirs) | (mine == -1)).all(axis=1)  # as far down as the policy's list goes
     better &= ~same
     # What the policy would only cut short stays whole.
     logged = held.known & ~better & (mine != theirs).any(axis=1)
-    kept = usual >= 0
+    kept = incumbent >= 0
     kept &= logged[:, None]
     number = np.nonzero(kept)[0]
     positive, negative = trials.clicks, np.maximum(0.0, trials.examined - trials.clicks)
     append(
         connection,
-        "usual",
+        "incumbent",
         {
             "number": number,
             # A place may be empty, where all that ever stood there stands above.
             "rank": np.cumsum(kept, axis=1)[kept].astype(np.int32),
-            "pair": usual[kept],
+            "pair": incumbent[kept],
             "lower": betaincinv(1 + positive, 1 + negative, 1 - confidence)[kept],
             "mean": ((positive + 1) / (positive + negative + 2))[kept],
             "positive": positive[kept],
             "negative": negative[kept],
-            "impressions": held.shown().impressions[usual[kept]],
+            "impressions": held.shown().impressions[incumbent[kept]],
         },
     )
     append(connection, "taken", {"number": np.flatnonzero(held.known & ~logged)})
@@ -167,8 +167,8 @@ def mix(read: Read, policy: Policy, log: Log, model: str, asked: Asked, min_lift
     connection.execute(
         f"create table lists as select * from (select {columns} from policy join contexts using (context) "
         "where contexts.rowid in (select number from taken) union all "
-        "select contexts.context, usual.rank, item, lower, mean, positive, negative, impressions "
-        "from usual join contexts on contexts.rowid = number join pairs on pairs.rowid = pair) order by context, rank"
+        "select contexts.context, incumbent.rank, item, lower, mean, positive, negative, impressions "
+        "from incumbent join contexts on contexts.rowid = number join pairs on pairs.rowid = pair) order by context, rank"
     )
     counts = {
         "better": int(better.sum()),

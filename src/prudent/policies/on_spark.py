@@ -20,7 +20,7 @@ from prudent.base.errors import CountsError, LogError, UsageError
 from prudent.bounds import Bound
 from prudent.click_models import ClickModel
 from prudent.counts.cells import Cells, enough
-from prudent.counts.counts import COLUMNS, MAX_BAD, QUERY, Counts, check_max_bad, check_tally, count_manifest
+from prudent.counts.counts import COLUMNS, MAX_REJECTED, QUERY, Counts, check_max_rejected, check_tally, count_manifest
 from prudent.counts.days import UNIT, Days, check_not_merged, choose, day_folder
 from prudent.counts.index import Part
 from prudent.engines.base import Tally
@@ -38,7 +38,14 @@ if TYPE_CHECKING:
 
 _BYTES = 16_000_000  # of files of counts for a task to be worth its start
 _ROWS = 1_000_000  # of counts that a task holds at a time; a context with more is held whole
-_VALUES = ("lists", "value", "lower", "usual_value", "usual_lower", "differ")  # of a context, on each of its rows
+_VALUES = (
+    "lists",
+    "value",
+    "lower",
+    "incumbent_value",
+    "incumbent_lower",
+    "differ",
+)  # of a context, on each of its rows
 _OF = "of_"  # what their columns begin with
 
 
@@ -46,7 +53,7 @@ def count_on_spark(
     log: Log,
     to: str | PathLike[str],
     engine: Spark | None = None,
-    max_bad: float = MAX_BAD,
+    max_rejected: float = MAX_REJECTED,
     day: date | str | None = None,
 ) -> Mapping[str, Any]:
     """Count a log into a folder of Parquet files, wherever Spark can write: as `prudent.count` would, row for row.
@@ -55,7 +62,7 @@ def count_on_spark(
     again, it is replaced. What comes back is what lies beside the folder as its manifest. Where the counts fit on one
     machine, ``prudent.count(log, engine=prudent.Spark(session))`` brings them there.
     """
-    check_max_bad(max_bad)
+    check_max_rejected(max_rejected)
     if not isinstance(log, Log):
         raise UsageError(
             f"count_on_spark takes a Log, not a {type(log).__name__}: wrap it, as in prudent.Log(frame, ...)."
@@ -69,7 +76,7 @@ def count_on_spark(
         target = f"{target}/{day_folder(day)}"
     if log.in_files:
         hadoop.check_apart(session, target, log.names)
-    tally = engine.write_counts(log, QUERY, target, lambda tally: check_tally(tally, log, max_bad))
+    tally = engine.write_counts(log, QUERY, target, lambda tally: check_tally(tally, log, max_rejected))
     manifest = count_manifest(log.names, replace(tally, left_out=log.left_out))
     hadoop.write_text(session, f"{target}.manifest.json", manifest_text(manifest))
     return manifest
@@ -229,7 +236,7 @@ def _rows(session: "SparkSession", found: _Found, candidates: Any) -> "DataFrame
     for weight, names in groups.items():
         table = session.read.parquet(*names)
         _check_columns(table, COLUMNS, names[0], "counts")
-        tables.append(table.selectExpr(*COLUMNS[:-1], f"n * {weight}L as n", f"{candidates is None} as offered"))
+        tables.append(table.selectExpr(*COLUMNS[:-1], f"n * {weight}L as n", f"{candidates is None} as eligible"))
     rows = reduce(lambda one, other: one.unionAll(other), tables)
     if candidates is not None:
         offer = _offer(session, candidates)
@@ -240,12 +247,12 @@ def _rows(session: "SparkSession", found: _Found, candidates: Any) -> "DataFrame
                 raise LogError(f"The candidates' {column} is {theirs}, but the log's is {ours}.")
         if offer.filter("context is null or item is null").limit(1).count():
             raise LogError(f"{_name(candidates)} has rows without a context or an item.")
-        nothing = "0 as position", "0 as prev", "false as click", "false as more", "0L as n", "true as offered"
+        nothing = "0 as position", "0 as prev", "false as click", "false as more", "0L as n", "true as eligible"
         rows = rows.unionAll(offer.selectExpr("context", "item", *nothing))
     # Ranges rather than hashes: what each task writes then follows what the one before it wrote.
     together = rows.repartitionByRange(_tasks(session, list(found.weights)), "context")
-    summed = together.groupBy(*COLUMNS[:-1]).agg({"n": "sum", "offered": "max"})
-    summed = summed.selectExpr(*COLUMNS[:-1], "`sum(n)` as n", "`max(offered)` as offered")
+    summed = together.groupBy(*COLUMNS[:-1]).agg({"n": "sum", "eligible": "max"})
+    summed = summed.selectExpr(*COLUMNS[:-1], "`sum(n)` as n", "`max(eligible)` as eligible")
     return summed.sortWithinPartitions(*COLUMNS[:-1]).persist(StorageLevel.DISK_ONLY)
 
 
@@ -303,7 +310,7 @@ def _per_context(rows: "DataFrame") -> "DataFrame":
             "sum(if(position = 1, n, 0)) as lists",
             "sum(if(click, n, 0)) as clicks",
             "max(position) as longest",
-            "max(offered) as offered",
+            "max(eligible) as eligible",
         )
     )
     return pairs.groupBy("context").agg(
@@ -313,7 +320,7 @@ def _per_context(rows: "DataFrame") -> "DataFrame":
             "sum(lists) as lists",
             "sum(clicks) as clicks",
             "max(longest) as longest",
-            "count_if(offered) as offered",
+            "count_if(eligible) as eligible",
         )
     )
 
@@ -327,16 +334,16 @@ def _logged(session: "SparkSession", found: "_Found") -> int:
 
 
 def _measure(contexts: "DataFrame", found: "_Found", lists: int, min_lists: int) -> Extent:
-    kept = f"(offered > 0 and lists >= {min_lists * found.unit}L)"
+    kept = f"(eligible > 0 and lists >= {min_lists * found.unit}L)"
     (row,) = contexts.selectExpr(
         "sum(clicks) as clicks",
         "max(longest) as positions",
         "sum(pairs) as pairs",
         f"count_if({kept}) as contexts",
-        f"count_if(offered > 0 and not {kept}) as too_few_lists",
-        "count_if(offered = 0 and lists > 0) as without_candidates",
-        "max(offered) as most_offered",
-        f"max(if({kept}, offered, 0)) as most_listed",
+        f"count_if(eligible > 0 and not {kept}) as too_few_lists",
+        "count_if(eligible = 0 and lists > 0) as without_candidates",
+        "max(eligible) as most_eligible",
+        f"max(if({kept}, eligible, 0)) as most_listed",
     ).collect()
     return Extent(lists=lists, **{name: int(value or 0) for name, value in row.asDict().items()})
 
@@ -381,7 +388,7 @@ def _rank(rows: "DataFrame", plan: Plan, unit: int) -> "DataFrame":
     schema = (
         f"context {types['context']}, rank int, item {types['item']}, lower double, mean double, positive double, "
         f"negative double, impressions bigint, {_OF}lists double, {_OF}value double, {_OF}lower double, "
-        f"{_OF}usual_value double, {_OF}usual_lower double, {_OF}differ boolean"
+        f"{_OF}incumbent_value double, {_OF}incumbent_lower double, {_OF}differ boolean"
     )
     with warnings.catch_warnings():
         # PySpark looks at pandas wherever Python runs, though nothing here ever gets into its hands.
@@ -438,7 +445,7 @@ def _part(table: "pa.Table", unit: int) -> "tuple[Part, pa.Array, pa.Array]":
         return columns[name].to_numpy(zero_copy_only=False).astype(kind)
 
     shown = array("position", np.int64) > 0
-    offered = np.bincount(pair, array("offered", np.int64)) > 0
+    eligible = np.bincount(pair, array("eligible", np.int64)) > 0
     cells = Cells(
         context=(np.cumsum(new_context) - 1)[new_pair],
         pair=pair[shown],
@@ -451,7 +458,7 @@ def _part(table: "pa.Table", unit: int) -> "tuple[Part, pa.Array, pa.Array]":
     contexts, items = (
         columns[name].take(_indices(where)) for name, where in (("context", new_context), ("item", new_pair))
     )
-    return Part(0, 0, cells, offered), contexts, items
+    return Part(0, 0, cells, eligible), contexts, items
 
 
 def _indices(where: Any) -> "pa.Array":

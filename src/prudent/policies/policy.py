@@ -98,8 +98,8 @@ class Policy:
         """One row per context.
 
         ``lists`` that were logged; ``value`` of the new list as estimated, and ``lower``, its pessimistic value, which
-        is that of the lower bounds of its items; the same of the list that was mostly shown, ``usual_value`` and
-        ``usual_lower``; and whether the two lists ``differ``. A pessimistic value is no bound at a stated level.
+        is that of the lower bounds of its items; the same of the list that was mostly shown, ``incumbent_value`` and
+        ``incumbent_lower``; and whether the two lists ``differ``. A pessimistic value is no bound at a stated level.
         """
         return self.connection.sql(self._query("contexts"))
 

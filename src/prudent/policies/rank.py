@@ -20,10 +20,10 @@ from prudent.click_models import ClickModel, Evidence, click_models
 from prudent.click_models.base import Fitted
 from prudent.counts.cells import Cells, enough, heaviest
 from prudent.counts.counts import Counts
-from prudent.counts.index import Numbered, Part
+from prudent.counts.index import Index, Part
 from prudent.logs.log import Candidates
 from prudent.policies.policy import Policy
-from prudent.policies.ranking import Lists, as_table, best_lists, list_values, usual_lists
+from prudent.policies.ranking import Lists, as_table, best_lists, incumbent_lists, list_values
 
 
 def rank(
@@ -55,7 +55,7 @@ def rank(
     if not isinstance(counts, Counts):
         raise UsageError(f"rank takes counts, not a {type(counts).__name__}: prudent.rank(prudent.count(log)).")
     table = None if candidates is None else Candidates(candidates)
-    names = counts.numbered if table is None else counts.number(table)
+    names = counts.index if table is None else counts.number(table)
     extent = _measure(names, counts.tally.lists, asked.min_lists)
     plan = learn(asked, extent, lambda: _samples(names))
     connection = names.connection.cursor()
@@ -111,23 +111,23 @@ class Extent(NamedTuple):
     contexts: int  # that get a list
     too_few_lists: int  # contexts that are left out for that
     without_candidates: int  # and for that
-    most_offered: int  # to one context
+    most_eligible: int  # to one context
     most_listed: int  # the same, among those that get a list
 
 
-def _measure(names: Numbered, lists: int, min_lists: int) -> Extent:
-    offered = names.offered_of > 0
-    kept = offered & (names.lists_of >= min_lists)
+def _measure(names: Index, lists: int, min_lists: int) -> Extent:
+    eligible = names.eligible_of > 0
+    kept = eligible & (names.lists_of >= min_lists)
     return Extent(
         lists=lists,
         clicks=names.clicks,
         positions=names.positions,
         pairs=names.pairs,
         contexts=int(kept.sum()),
-        too_few_lists=int((offered & ~kept).sum()),
-        without_candidates=int((~offered & (names.lists_of > 0)).sum()),
-        most_offered=int(names.offered_of.max(initial=0)),
-        most_listed=int(names.offered_of[kept].max(initial=0)),
+        too_few_lists=int((eligible & ~kept).sum()),
+        without_candidates=int((~eligible & (names.lists_of > 0)).sum()),
+        most_eligible=int(names.eligible_of.max(initial=0)),
+        most_listed=int(names.eligible_of[kept].max(initial=0)),
     )
 
 
@@ -164,7 +164,7 @@ def provenance(
 # --- learning ---------------------------------------------------------------------------------------------------------
 
 
-def _samples(names: Numbered) -> tuple[Part, Part]:
+def _samples(names: Index) -> tuple[Part, Part]:
     """The contexts with most lists, for position parameters, and contexts in a random order, as many as are enough.
 
     A prior is about the differences between contexts and their items, and is learned from contexts that can stand for
@@ -187,7 +187,7 @@ def learn(asked: Asked, extent: Extent, samples: Callable[[], tuple[Part, Part]]
     if not extent.contexts:
         raise LogError(f"No context has a candidate and {asked.min_lists:,} logged lists: there is nothing to rank.")
     # Nothing that was shown or may be shown is longer.
-    length = min(asked.length or extent.positions, max(extent.most_offered, extent.positions))
+    length = min(asked.length or extent.positions, max(extent.most_eligible, extent.positions))
     heavy, fair = samples()
     fitted = asked.model.learn(heavy.cells, extent.positions)
     evidence = fitted.evidence(fair.cells)
@@ -225,20 +225,20 @@ class Plan:
         cells = part.cells
         evidence, scores = self.score(cells)
         lists = cells.lists_per_context()
-        has_offer = np.bincount(cells.context[part.offered], minlength=cells.contexts) > 0
+        has_offer = np.bincount(cells.context[part.eligible], minlength=cells.contexts) > 0
         kept = has_offer & (lists >= self.min_lists)
-        new = only(best_lists(evidence, scores, self.length, part.offered), kept)
-        usual = only(usual_lists(cells, self.length), kept)
+        new = only(best_lists(evidence, scores, self.length, part.eligible), kept)
+        incumbent = only(incumbent_lists(cells, self.length), kept)
         values = {
             name: list_values(evidence, of, attraction, self.length, cells.contexts)
             for name, of, attraction in (
                 ("value", new, scores.mean),
                 ("lower", new, scores.lower),
-                ("usual_value", usual, scores.mean),
-                ("usual_lower", usual, scores.lower),
+                ("incumbent_value", incumbent, scores.mean),
+                ("incumbent_lower", incumbent, scores.lower),
             )
         }
-        differ = differences(new, usual, self.length, cells.contexts)
+        differ = differences(new, incumbent, self.length, cells.contexts)
         return Ranked(new, columns(evidence, scores), {"lists": lists, **values, "differ": differ, "kept": kept})
 
 
@@ -274,15 +274,15 @@ def only(lists: Lists, kept: BoolArray) -> Lists:
     return Lists(*(column[kept[lists.context]] for column in lists))
 
 
-def differences(new: Lists, usual: Lists, length: int, contexts: int) -> BoolArray:
+def differences(new: Lists, incumbent: Lists, length: int, contexts: int) -> BoolArray:
     """Whether the two lists of each context are not the same items in the same places."""
-    return np.asarray(np.any(as_table(new, contexts, length) != as_table(usual, contexts, length), axis=1))
+    return np.asarray(np.any(as_table(new, contexts, length) != as_table(incumbent, contexts, length), axis=1))
 
 
 # --- the tables of a policy -------------------------------------------------------------------------------------------
 
 _EVIDENCE = "lower, mean, positive, negative, impressions"
-_VALUES = ("value", "lower", "usual_value", "usual_lower")
+_VALUES = ("value", "lower", "incumbent_value", "incumbent_lower")
 CONTEXTS = (
     f"select contexts.context, round(per_context.lists)::bigint as lists, {', '.join(_VALUES)}, differ "
     "from contexts join per_context on contexts.rowid = number where kept order by number"
@@ -331,10 +331,10 @@ def append(
     connection.unregister("given")
 
 
-def _score(connection: duckdb.DuckDBPyConnection, names: Numbered, plan: Plan) -> str:
+def _score(connection: duckdb.DuckDBPyConnection, names: Index, plan: Plan) -> str:
     """Make the table of scores of all that may be shown; a query for it."""
     for part in names.parts():
-        row = np.flatnonzero(part.offered)
+        row = np.flatnonzero(part.eligible)
         scored = {name: of[row] for name, of in columns(*plan.score(part.cells)).items()}
         given = {"row": part.first_pair + row, **scored}
         append(connection, "scores", given, named_scores(part.first_pair, part.cells.pairs))

@@ -32,18 +32,18 @@ def position_weights(evidence: Evidence, length: int) -> FloatArray:
     return weight
 
 
-def best_lists(evidence: Evidence, scores: Scores, length: int, offered: BoolArray | None = None) -> Lists:
-    """For each context the list with the highest value of lower bounds (Algorithm 1), of `offered` pairs or of all.
+def best_lists(evidence: Evidence, scores: Scores, length: int, eligible: BoolArray | None = None) -> Lists:
+    """For each context the list with the highest value of lower bounds (Algorithm 1), of `eligible` pairs or of all.
 
     All three values grow with every item's score and, by the rearrangement inequality, are largest when the
     k-th best item stands at the k-th heaviest position. Ties go to the higher mean, then more impressions, then the
     smaller name, so that a run repeats itself to the byte.
     """
-    offered = np.ones(len(evidence.context), bool) if offered is None else offered
-    if not offered.any():
+    eligible = np.ones(len(evidence.context), bool) if eligible is None else eligible
+    if not eligible.any():
         return Lists(*(np.zeros(0, np.int64) for _ in Lists._fields))
-    within_reach = _may_be_listed(evidence.context, np.where(offered, scores.lower, -np.inf), length)
-    row = np.flatnonzero(within_reach & offered)
+    within_reach = _may_be_listed(evidence.context, np.where(eligible, scores.lower, -np.inf), length)
+    row = np.flatnonzero(within_reach & eligible)
     keys = evidence.item, -evidence.impressions, -scores.mean, -scores.lower, evidence.context
     row = row[np.lexsort([key[row] for key in keys])]
     context = evidence.context[row]
@@ -84,7 +84,7 @@ def _heaviest_first(weight: FloatArray) -> IntArray:
     return table
 
 
-def usual_lists(cells: Cells, length: int) -> Lists:
+def incumbent_lists(cells: Cells, length: int) -> Lists:
     """The list that each context mostly saw: position by position, the item most often shown there and not higher up.
 
     Counts have no memory of whole lists; this one is made of their margins.

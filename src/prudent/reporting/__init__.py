@@ -7,7 +7,7 @@ from typing import Any
 from prudent.base.errors import LogError
 from prudent.click_models.check import check
 from prudent.click_models.compare import MODELS, Comparison, compare
-from prudent.counts.counts import MAX_BAD, Counts, count
+from prudent.counts.counts import MAX_REJECTED, Counts, count
 from prudent.engines.duckdb.engine import DuckDB
 from prudent.evaluation.estimate import judge
 from prudent.evaluation.estimators import Estimator, parse
@@ -38,7 +38,7 @@ def report(
     confidence: float = 0.95,
     seed: int = 0,
     engine: DuckDB | None = None,
-    max_bad: float = MAX_BAD,
+    max_rejected: float = MAX_REJECTED,
 ) -> dict[str, Any]:
     """Write one HTML file that tells what would change if the policy went out; what it shows comes back as a dict.
 
@@ -62,16 +62,16 @@ def report(
     # What `evaluate` and `gate` do, with the log read once for both.
     asked = ask(reward, confidence, seed=seed)
     asked_by_gate = ask_gate(min_lift, confidence, reward, seed=seed)
-    read = open_held_out(policy, log, engine, max_bad)
+    read = open_held_out(policy, log, engine, max_rejected)
     estimators = {str(one): one for one in (*map(parse, DEFAULTS), chosen)}
     evaluation = Evaluation(judge(read.held, list(estimators.values()), asked), provenance(read, log, asked))
     verdict = decide(read.held, chosen, asked_by_gate, min_lift)
     verdict = refuse(verdict, not_held_out(policy.provenance, log, read.tally.lists))
-    counts = count(train, engine, max_bad=max_bad) if isinstance(train, Log) else train or policy.counts
+    counts = count(train, engine, max_rejected=max_rejected) if isinstance(train, Log) else train or policy.counts
     if isinstance(train, Log | Counts):
         _check_train(policy, counts)
-    heard = counts if counts is not None else count(log, engine, max_bad=max_bad)
-    comparison = _compare(policy, log, train if isinstance(train, Log) else None, engine, max_bad)
+    heard = counts if counts is not None else count(log, engine, max_rejected=max_rejected)
+    comparison = _compare(policy, log, train if isinstance(train, Log) else None, engine, max_rejected)
     data = summarize(policy, heard, check(heard), evaluation, verdict, comparison, title, trained=counts is not None)
     with replacing(to) as part:
         part.write_text(render(data), encoding="utf-8")
@@ -89,12 +89,14 @@ def _check_train(policy: Policy, counts: Counts | None) -> None:
         )
 
 
-def _compare(policy: Policy, log: Log, train: Log | None, engine: DuckDB | None, max_bad: float) -> Comparison | str:
+def _compare(
+    policy: Policy, log: Log, train: Log | None, engine: DuckDB | None, max_rejected: float
+) -> Comparison | str:
     """How well click models foresee the held-out lists, the policy's own among them; or why nobody knows."""
     models = dict.fromkeys([*MODELS, *([policy.provenance["model"]] if "model" in policy.provenance else [])])
     try:
         if train is None:
-            return compare(log, models=list(models), engine=engine, max_bad=max_bad)
-        return compare(train, log, list(models), engine=engine, max_bad=max_bad)
+            return compare(log, models=list(models), engine=engine, max_rejected=max_rejected)
+        return compare(train, log, list(models), engine=engine, max_rejected=max_rejected)
     except LogError as reason:  # too few lists, say, for a thing that is beside the point
         return str(reason)

@@ -162,7 +162,7 @@ def _explore(policy: Policy, counts: Counts) -> dict[str, Any]:
         "total": len(policy),
         "shown": shown,
         "lists": sum(entry["lists"] for entry in shown),
-        "all_lists": float(counts.numbered.lists_of.sum()),
+        "all_lists": float(counts.index.lists_of.sum()),
         "dropped": len(told) - len(shown),
         "notes": list(told[0].notes) if told else [],
         "scale": max((_top(one) for one in told[: len(shown)]), default=1.0),
@@ -178,10 +178,10 @@ def _heaviest(policy: Policy) -> list[Name]:
 
 def _logged(counts: Counts, contexts: Sequence[Name]) -> dict[Name, float]:
     """Logged lists of each context."""
-    cursor = counts.numbered.connection.cursor()
+    cursor = counts.index.connection.cursor()
     cursor.register("asked", {"context": as_column(contexts)})
     rows = cursor.execute("select context, rowid from contexts semi join asked using (context)").fetchall()
-    return {context: float(counts.numbered.lists_of[row]) for context, row in rows}
+    return {context: float(counts.index.lists_of[row]) for context, row in rows}
 
 
 def _entry(one: Explanation, lists: float) -> dict[str, Any]:
@@ -197,7 +197,7 @@ def _entry(one: Explanation, lists: float) -> dict[str, Any]:
 
 def _within(one: Candidate) -> bool:
     """Whether its places, if it has any, are among the first: a list of a thousand is not looked at to its end."""
-    places = [place for place in (one.rank, one.usual) if place is not None]
+    places = [place for place in (one.rank, one.incumbent) if place is not None]
     return not places or min(places) <= MOST_PLACES
 
 
@@ -205,7 +205,7 @@ def _row(one: Candidate) -> list[Any]:
     """As the page's script reads it: a list is half the size of an object."""
     numbers = (_number(value) for value in (one.lower, one.mean, one.upper))
     counts = (None if value is None else round(value) for value in (one.impressions, one.clicks))
-    return [visible(one.item), one.usual, one.rank, *counts, *numbers, one.why]
+    return [visible(one.item), one.incumbent, one.rank, *counts, *numbers, one.why]
 
 
 def _top(one: Explanation) -> float:

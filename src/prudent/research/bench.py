@@ -8,7 +8,7 @@ from typing import Any
 from prudent.base.errors import UsageError, did_you_mean
 from prudent.bounds import Bound, bounds
 from prudent.click_models import ClickModel, click_models
-from prudent.policies.baselines import Rival, rivals
+from prudent.policies.baselines import Baseline, baselines
 from prudent.research.data import MIN_IMPRESSIONS, ClickLog, LabelSet
 from prudent.research.laboratory import Laboratory
 from prudent.research.protocol import DELTAS, Protocol
@@ -38,9 +38,9 @@ class Bench:
         return {name: bounds.parse(name) for name in dict.fromkeys(("mle", *self.methods)) if _word(name) in bounds}
 
     @cached_property
-    def rivals(self) -> dict[str, Rival]:
-        """The rivals among the methods."""
-        return {name: rivals.parse(name) for name in self.methods if _word(name) in rivals}
+    def baselines(self) -> dict[str, Baseline]:
+        """The baselines among the methods."""
+        return {name: baselines.parse(name) for name in self.methods if _word(name) in baselines}
 
     def times(self, usual: int) -> int:
         """How many repetitions, where an experiment usually has so many."""
@@ -59,7 +59,7 @@ class Bench:
 
     def sweep(self, data: str, logging: str, source: Source, model: str, n: int = 1_000, **more: Any) -> Protocol:
         """All methods at all δ."""
-        settings = {"bounds": self.bounds, "rivals": self.rivals, "deltas": self.deltas, **more}
+        settings = {"bounds": self.bounds, "baselines": self.baselines, "deltas": self.deltas, **more}
         return Protocol(data, logging, source, click_models.parse(model), n=n, **settings)
 
 
@@ -86,9 +86,9 @@ class Outcome:
 def check_methods(methods: Sequence[str]) -> None:
     """Methods as a user gave them; an unknown one is an error before anything is run."""
     for method in methods:
-        if _word(method) not in bounds and _word(method) not in rivals:
+        if _word(method) not in bounds and _word(method) not in baselines:
             hint = did_you_mean(_word(method), METHODS)
             raise UsageError(f"There is no method {method!r}.{hint} Known: {', '.join(METHODS)}, hierarchical.")
-        (bounds if _word(method) in bounds else rivals).parse(method)
+        (bounds if _word(method) in bounds else baselines).parse(method)
         if "delta=" in method or "clip=" in method:
             raise UsageError(f"{method}: δ, and with it the clip of a rival, is swept. Say which with --deltas.")

@@ -30,7 +30,7 @@ from prudent.research.paper import grid_label
 from prudent.research.table import paired_ratio, standard_error
 
 LCBS = ("bayes", "eb", "hoeffding")  # the paper's bounds; exposure is ours
-LINEAR = ("ip-ips", "pi")  # rivals that take the value of a list for a sum over its items
+LINEAR = ("ip-ips", "pi")  # baselines that take the value of a list for a sum over its items
 RIVALS = ("ips", *LINEAR)
 LEVEL = 0.2  # the δ that Sec. 8.3 settles on
 SIMILAR = 1.25  # errors that differ by a smaller factor are similar, and by a larger one considerably different

@@ -155,13 +155,13 @@ CLAIMS: Sequence[Claim] = (
         lower_than(("mle",), ALMOST_ANY),
     ),
     Claim(
-        "In cm and dcm, lower bounds outperform all rivals that assume linearity.",
+        "In cm and dcm, lower bounds outperform all baselines that assume linearity.",
         "Sec. 8.3, top 10 queries",
         ("top-queries",),
         lower_than(LINEAR, ALMOST_ANY, models=("cm", "dcm")),
     ),
     Claim(
-        "In pbm, the linear rivals can perform about as well as lower bounds.",
+        "In pbm, the linear baselines can perform about as well as lower bounds.",
         "Sec. 8.3, top 10 queries",
         ("top-queries",),
         rivals_keep_up,
@@ -234,7 +234,7 @@ CLAIMS: Sequence[Claim] = (
         ratio_within(("bayes", "eb"), 0, 0.55, models=(_WRONG,)),
     ),
     Claim(
-        "Learning clicks of pbm by dcm, linear rivals do better than the MLE and all bounds.",
+        "Learning clicks of pbm by dcm, linear baselines do better than the MLE and all bounds.",
         "Sec. 8.3, robustness",
         ("misspecified",),
         lower_than(("mle", *LCBS), MOST, methods=LINEAR, models=(_WRONG,)),
@@ -302,7 +302,7 @@ CLAIMS: Sequence[Claim] = (
         lower_than(("mle",), MOST),
     ),
     Claim(
-        "There, linear rivals do considerably worse in cm and dcm.",
+        "There, linear baselines do considerably worse in cm and dcm.",
         "App. C, cross-validation",
         ("cross-validation",),
         ratio_within(LINEAR, SIMILAR, np.inf, models=("cm", "dcm"), level=None),

@@ -11,7 +11,7 @@ import numpy as np
 from prudent.base.arrays import IntArray
 from prudent.base.errors import LogError, PrudentWarning
 from prudent.counts.counts import describe_rejected
-from prudent.counts.lists import QUERY, Shown
+from prudent.counts.lists import QUERY, ListBatch
 from prudent.engines.duckdb.engine import DuckDB
 from prudent.logs.log import find_text_files
 from prudent.logs.readers import read_labels, read_yandex, read_yandex_personalized
@@ -36,9 +36,9 @@ class ClickLog:
 
     name: str
     contexts: IntArray  # of each pair, ascending
-    parts: tuple[Shown, ...]
+    parts: tuple[ListBatch, ...]
 
-    def top(self, contexts: int, parts: slice = slice(None)) -> Shown:
+    def top(self, contexts: int, parts: slice = slice(None)) -> ListBatch:
         """The lists of so many contexts in these parts; pairs keep their numbers."""
         chosen = self.parts[parts]
         items = np.concatenate([part.items for part in chosen])
@@ -46,7 +46,7 @@ class ClickLog:
         n = np.concatenate([part.n for part in chosen])
         among = self.contexts < contexts
         kept = among[items[:, 0]]
-        return Shown(self.contexts[among], items[kept], clicks[kept], n[kept])
+        return ListBatch(self.contexts[among], items[kept], clicks[kept], n[kept])
 
     @property
     def size(self) -> int:
@@ -113,7 +113,7 @@ def read_click_log(files: Sequence[str | PathLike[str]], form: str) -> ClickLog:
         raise LogError(f"No good list of {', '.join(map(str, found))} has {LENGTH} positions.")
     table = {name: column.reshape(-1, LENGTH) for name, column in shown.items()}
     every = [
-        Shown(context, table["pair"][rows], table["click"][rows], table["n"][rows, 0])
+        ListBatch(context, table["pair"][rows], table["click"][rows], table["n"][rows, 0])
         for rows in (table["part"][:, 0] == number for number in range(3))
     ]
     return ClickLog(", ".join(file.name for file in found), context, tuple(every))

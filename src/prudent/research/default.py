@@ -16,7 +16,7 @@ from prudent.base.arrays import FloatArray
 from prudent.bounds import Bayes, Bound, EmpiricalBayes, Exposure, Hierarchical, Hoeffding, Mle, Scores
 from prudent.bounds.exposure import centred_exposure
 from prudent.click_models import ClickModel, DependentClick, Evidence
-from prudent.counts.lists import Shown
+from prudent.counts.lists import ListBatch
 from prudent.research import figures
 from prudent.research.bench import MODELS, Bench, Outcome
 from prudent.research.data import MIN_IMPRESSIONS, LabelSet
@@ -111,7 +111,7 @@ def mean_rows(results: Sequence[Results]) -> list[Row]:
 
 
 def protocols(
-    yandex: Shown | None = None, labels: LabelSet | None = None, bounds: Mapping[str, Bound] = BOUNDS
+    yandex: ListBatch | None = None, labels: LabelSet | None = None, bounds: Mapping[str, Bound] = BOUNDS
 ) -> list[Protocol]:
     """All 57 of them, K = 4; 6 fewer without Yandex's lists (cut to 4 positions), and 6 without labels of MSLR.
 

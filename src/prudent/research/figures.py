@@ -168,28 +168,28 @@ def against_logging(
         return row.data, row.n, row.model, row.logging
 
     mle = {where(row): row for row in rows if row.method == "mle"}
-    rivals = _checked(row for row in rows if row.method != "mle")
-    for row in rivals:
+    baselines = _checked(row for row in rows if row.method != "mle")
+    for row in baselines:
         if row.logging not in quality:
             raise UsageError(f"There is no quality for the logging policy {row.logging!r}: {', '.join(quality)}.")
         if where(row) not in mle:
             raise UsageError(f"There is no row of mle for {row.model} under {row.logging!r} to compare with.")
 
-    name = _naming(rivals)
+    name = _naming(baselines)
     grid = _grid(
-        rivals,
+        baselines,
         ("data", "n"),
         lambda row: Mark(name(row), quality[row.logging], *_ratio(row, mle[where(row)])),
         lambda rows: (0.0, FRAME),
     )
-    low, high = min(quality[row.logging] for row in rivals), max(quality[row.logging] for row in rivals)
+    low, high = min(quality[row.logging] for row in baselines), max(quality[row.logging] for row in baselines)
     margin = (high - low) / 40 or 0.5
     scale = alt.Scale(domain=[low - margin, high + margin], nice=False)
     x = alt.X("x:Q", title=_wrapped(axis, _width(grid), 11), scale=scale, axis=alt.Axis(tickCount=5))
     shaded = "Shaded: ± one standard error of the ratio, as if its two errors were independent."
-    words = [title, _facts(rivals, "data", "n", "delta", "repetitions"), caption, shaded]
+    words = [title, _facts(baselines, "data", "n", "delta", "repetitions"), caption, shaded]
     y = ["error as a share of MLE’s", "below 1: better than MLE"]
-    return _lines(grid, _styles(rivals, name), words, x, (low, high), y, (1.0, "as good as MLE"))
+    return _lines(grid, _styles(baselines, name), words, x, (low, high), y, (1.0, "as good as MLE"))
 
 
 def dots(rows: Iterable[Row], title: str, caption: str = "") -> "Chart":

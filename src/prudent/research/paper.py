@@ -103,7 +103,9 @@ def sample_size(bench: Bench) -> Outcome:
     swept = {name: bound for name, bound in bench.bounds.items() if hasattr(bound, "delta")}
     if not swept:
         raise UsageError("sample-size chooses a δ, and none of these methods has one. Add eb, say.")
-    past = [bench.sweep(data, "past", source, kind, bounds=swept, rivals={}) for kind, data, source in _days(bench, 0)]
+    past = [
+        bench.sweep(data, "past", source, kind, bounds=swept, baselines={}) for kind, data, source in _days(bench, 0)
+    ]
     chosen: dict[str, dict[str, float]] = {}
     before: dict[str, dict[str, Any]] = {}
     for result in bench.lab.run(past, bench.times(100), stage="past"):
@@ -113,7 +115,7 @@ def sample_size(bench: Bench) -> Outcome:
         before[kind] = {name: _above_best(result, name, delta) for name, delta in chosen[kind].items()}
     learners: dict[str, Bound] = {"mle": bounds.parse("mle"), **swept}
     future = [
-        bench.sweep(data, "production", source, kind, n, bounds=learners, rivals={}, deltas=tuple(wanted))
+        bench.sweep(data, "production", source, kind, n, bounds=learners, baselines={}, deltas=tuple(wanted))
         for kind, data, source in _days(bench, 1)
         for wanted in [sorted(set(chosen[kind].values()))]
         for n in SIZES
@@ -184,7 +186,7 @@ def prior_grid(bench: Bench) -> Outcome:
     grids = {grid_label(m): EmpiricalBayes(grid=tuple(2.0**i for i in range(m))) for m in GRIDS}
     learners: dict[str, Bound] = {"mle": bounds.parse("mle"), **grids}
     protocols = [
-        bench.sweep(data, logging, source, "dcm", bounds=learners, rivals={})
+        bench.sweep(data, logging, source, "dcm", bounds=learners, baselines={})
         for logging in LOGGINGS
         for data, source in [bench.queries("dcm", logging)]
     ]
@@ -267,9 +269,9 @@ def _against_delta(results: list[Results], title: str) -> Outcome:
 
 
 def what_is_real(results: Sequence[Results]) -> str:
-    """What a reader of a figure has to know about its data, and about δ where there are rivals."""
+    """What a reader of a figure has to know about its data, and about δ where there are baselines."""
     said = list(dict.fromkeys(result.protocol.source.real for result in results))
-    if any(result.protocol.rivals for result in results):
+    if any(result.protocol.baselines for result in results):
         said.append("For ips and ip-ips δ stands for a clip, as in the paper's table.")
     if any(result.protocol.blocks > 1 for result in results):
         said.append(f"Standard errors are over blocks of {BLOCK} queries.")

@@ -15,8 +15,8 @@ from prudent.click_models import ClickModel, Evidence
 from prudent.click_models.position_based import PositionBased, per_position, separate_positions
 from prudent.click_models.simulate import World, value
 from prudent.click_models.simulate import best_lists as truly_best_lists
-from prudent.counts.lists import Shown
-from prudent.policies.baselines import Rival, clip_for, fold
+from prudent.counts.lists import ListBatch
+from prudent.policies.baselines import Baseline, clip_for, fold
 from prudent.policies.ranking import Lists, as_table, best_lists
 from prudent.research.sources import Source
 
@@ -39,7 +39,7 @@ class Protocol:
     source: Source
     model: ClickModel  # that the learner believes in
     bounds: Mapping[str, Bound]  # label -> the bound that is swept over δ
-    rivals: Mapping[str, Rival] = field(default_factory=dict)  # label -> the rival that is swept over clips
+    baselines: Mapping[str, Baseline] = field(default_factory=dict)  # label -> the rival that is swept over clips
     deltas: tuple[float, ...] = DELTAS
     n: int = 1_000
     label: str = ""  # of the model in tables; without it, as it is spelled
@@ -48,10 +48,10 @@ class Protocol:
     @property
     def arms(self) -> list[tuple[str, float | None]]:
         """Label and δ of everything that is measured, in the order of `errors`; None where δ plays no part."""
-        methods: dict[str, Bound | Rival] = {**self.bounds, **self.rivals}
+        methods: dict[str, Bound | Baseline] = {**self.bounds, **self.baselines}
         return [(label, delta) for label, method in methods.items() for delta in self._deltas(method)]
 
-    def _deltas(self, method: Bound | Rival) -> tuple[float | None, ...]:
+    def _deltas(self, method: Bound | Baseline) -> tuple[float | None, ...]:
         return self.deltas if hasattr(method, "delta") or hasattr(method, "clip") else (None,)
 
     def seed(self, seed: int, repetition: int) -> np.random.SeedSequence:
@@ -68,15 +68,15 @@ class Protocol:
         lost = best - value(world, found).reshape(-1, len(best))
         return np.array([of.mean(axis=1) for of in np.array_split(lost, self.blocks, axis=1)])
 
-    def _learn(self, world: World, shown: Shown) -> Iterator[Lists]:
+    def _learn(self, world: World, shown: ListBatch) -> Iterator[Lists]:
         if self.bounds:
             evidence = gather(self.model, world, shown)
             for bound in self.bounds.values():
                 yield from sweep(bound, evidence, self._deltas(bound), world.length)
-        if self.rivals:
+        if self.baselines:
             totals = fold(shown)
             most = float(totals.logged.max())  # no weight N/n is larger, so larger clips do nothing
-            for rival in self.rivals.values():
+            for rival in self.baselines.values():
                 found: dict[float | None, Lists] = {}
                 for delta in self._deltas(rival):
                     clip = None if delta is None else min(clip_for(delta), most)
@@ -85,10 +85,10 @@ class Protocol:
                     yield found[clip]
 
 
-def gather(model: ClickModel, world: World, shown: Shown) -> Evidence:
+def gather(model: ClickModel, world: World, shown: ListBatch) -> Evidence:
     """What the learner counts; where its log does not link the positions of lists, pbm is told their examination.
 
-    That favours it over rivals, who are told nothing: `told` counts how often it happens. Where users do not click by
+    That favours it over baselines, told nothing: `told` counts how often it happens. Where users do not click by
     position there is no examination to tell, and the learner takes all positions for equal.
     """
     try:

@@ -17,8 +17,15 @@ from prudent.bounds.base import check_delta
 from prudent.bounds.mle import click_rate
 from prudent.click_models import Cascade, ClickModel, DependentClick, Evidence, PositionBased
 from prudent.counts.cells import Cells, Counted
-from prudent.policies.baselines import Rival, Totals
-from prudent.policies.baselines.base import Choice, best_placed, check_clip, clipped_rate, first_of_best, usual_values
+from prudent.policies.baselines import Baseline, Totals
+from prudent.policies.baselines.base import (
+    Choice,
+    best_placed,
+    check_clip,
+    clipped_rate,
+    first_of_best,
+    incumbent_values,
+)
 from prudent.policies.baselines.item_position_ips import ItemPositionIps
 from prudent.policies.ranking import Lists
 from prudent.research import figures
@@ -107,11 +114,11 @@ class GuessingMle(Bound):
         return Scores(estimate, estimate)
 
 
-# --- rivals ----------------------------------------------------------------------------------------------------------
+# --- baselines -------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class RepeatingItemPositionIps(Rival):
+class RepeatingItemPositionIps(Baseline):
     """``ip-ips`` as Sec. 8.2 describes it: the best item of each position, though it may stand at another already.
 
     Only the first place of a repeated item is kept, counted from the top, and the others stay empty: who has seen an
@@ -134,7 +141,7 @@ class RepeatingItemPositionIps(Rival):
         pair = placed.pair[best]
         lists = Lists(pair, totals.context[pair], placed.position[best] + 1)
         highest = np.maximum(best_placed(placed, estimate, totals.pairs), 0)
-        return Choice(lists, estimate[best], highest, usual_values(totals, estimate))
+        return Choice(lists, estimate[best], highest, incumbent_values(totals, estimate))
 
 
 # --- the experiment --------------------------------------------------------------------------------------------------
@@ -169,7 +176,7 @@ BOUNDS: Mapping[str, Mapping[str, Bound]] = {
 }
 """Other readings of each bound."""
 
-RIVALS: Mapping[str, Mapping[str, Rival]] = {"ip-ips": {"with repeats": RepeatingItemPositionIps()}}
+RIVALS: Mapping[str, Mapping[str, Baseline]] = {"ip-ips": {"with repeats": RepeatingItemPositionIps()}}
 """Other readings of each rival."""
 
 MISREAD = "cm on clicks of pbm"
@@ -216,13 +223,13 @@ def _protocols(bench: Bench, logging: str) -> Iterator[Protocol]:
     bounds = {**LEARNERS, "hoeffding": Hoeffding()} | {
         f"{method}, {reading}": bound for method, others in BOUNDS.items() for reading, bound in others.items()
     }
-    rivals = {"ip-ips": ItemPositionIps()} | {
+    baselines = {"ip-ips": ItemPositionIps()} | {
         f"{method}, {reading}": rival for method, others in RIVALS.items() for reading, rival in others.items()
     }
     for kind, model in OURS.items():
         data, source = bench.queries(kind, logging)
-        yield Protocol(data, logging, source, model, bounds, rivals, DELTAS, LISTS, kind)
-        yield Protocol(data, logging, source, model, bounds, rivals, DELTAS, FEW, kind)
+        yield Protocol(data, logging, source, model, bounds, baselines, DELTAS, LISTS, kind)
+        yield Protocol(data, logging, source, model, bounds, baselines, DELTAS, FEW, kind)
         for reading, other in MODELS[kind].items():
             yield Protocol(data, logging, source, other, LEARNERS, {}, DELTAS, LISTS, f"{kind}, {reading}")
     yield Protocol(data, logging, source, OURS["cm"], LEARNERS, {}, DELTAS, LISTS, MISREAD)

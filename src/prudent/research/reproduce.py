@@ -15,7 +15,7 @@ from prudent import __version__
 from prudent.base.errors import PrudentWarning, UsageError, did_you_mean
 from prudent.bounds.base import check_delta
 from prudent.logs.log import find_text_files, first_bytes
-from prudent.policies.baselines import clip_for, rivals
+from prudent.policies.baselines import baselines, clip_for
 from prudent.research import default, figures, paper, readings
 from prudent.research.bench import METHODS, Bench, Outcome, check_methods
 from prudent.research.data import ClickLog, LabelSet, read_click_log, read_label_set
@@ -78,7 +78,9 @@ class Request:
         if not self.methods:
             raise UsageError(f"Name a method. Known: {', '.join(METHODS)}.")
         check_methods(self.methods)
-        if any(hasattr(rivals.parse(method), "clip") for method in self.methods if method.partition("(")[0] in rivals):
+        if any(
+            hasattr(baselines.parse(method), "clip") for method in self.methods if method.partition("(")[0] in baselines
+        ):
             for delta in self.deltas:
                 clip_for(delta)
 

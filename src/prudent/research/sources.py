@@ -1,7 +1,7 @@
 """Where the logs of an experiment come from: a truth, lists that a production ranker showed, clicks that users made.
 
 A source draws as many logs as one likes, each with everything that is true about it: `World` has the attraction
-of every item, `Shown` what a learner may look at. Pairs have random numbers, so that breaking ties by number, as
+of every item, `ListBatch` what a learner may look at. Pairs have random numbers, so that breaking ties by number, as
 ranking does in the end, is breaking them at random.
 """
 
@@ -14,7 +14,7 @@ from prudent.base.arrays import FloatArray, IntArray
 from prudent.base.errors import LogError
 from prudent.click_models import ClickModel, click_models
 from prudent.click_models.simulate import World, click
-from prudent.counts.lists import Shown
+from prudent.counts.lists import ListBatch
 
 LENGTH = 4
 """Positions that the paper keeps of every list."""
@@ -34,7 +34,7 @@ class Source(Protocol):
     kind: str  # of click model: cm, dcm or pbm
     real: ClassVar[str]  # what of its logs is real, for whoever reads a figure
 
-    def draw(self, n: int, random: np.random.Generator) -> tuple[World, Shown]:
+    def draw(self, n: int, random: np.random.Generator) -> tuple[World, ListBatch]:
         """A truth, and a log of n lists for each of its contexts."""
         ...
 
@@ -55,7 +55,7 @@ class YandexLike(Source):
 
     real: ClassVar[str] = "All simulated: a stand-in for real data."
 
-    def draw(self, n: int, random: np.random.Generator) -> tuple[World, Shown]:
+    def draw(self, n: int, random: np.random.Generator) -> tuple[World, ListBatch]:
         """Draw truth, lists and clicks afresh."""
         sizes = random.integers(self.items[0], self.items[1] + 1, self.contexts)
         theta = random.beta(1, 8, sizes.sum()).clip(1e-12, 1 - 1e-12)
@@ -70,7 +70,9 @@ class YandexLike(Source):
             return world, clicked(world, draw_lists(world, n, random), random)
         pool = draw_lists(world, self.pool, random)
         frequency = np.ones(len(pool), np.int64)
-        return world, resampled(world, Shown(pairs_of(world), pool, np.zeros(pool.shape, bool), frequency), n, random)
+        return world, resampled(
+            world, ListBatch(pairs_of(world), pool, np.zeros(pool.shape, bool), frequency), n, random
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +91,7 @@ class LabelledQueries(Source):
 
     real: ClassVar[str] = "Labels are real; lists and clicks are simulated."
 
-    def draw(self, n: int, random: np.random.Generator) -> tuple[World, Shown]:
+    def draw(self, n: int, random: np.random.Generator) -> tuple[World, ListBatch]:
         """Choose queries, then draw lists and clicks."""
         chosen = np.arange(len(self.sizes))
         if len(chosen) > self.queries:
@@ -116,7 +118,7 @@ class LabelsLike(Source):
 
     real: ClassVar[str] = "All simulated: a stand-in for real data."
 
-    def draw(self, n: int, random: np.random.Generator) -> tuple[World, Shown]:
+    def draw(self, n: int, random: np.random.Generator) -> tuple[World, ListBatch]:
         """Draw labels, lists and clicks afresh."""
         half = self.documents // 2
         sizes = random.integers(self.documents - half, self.documents + half + 1, self.queries)
@@ -135,7 +137,7 @@ class FittedTruth(Source):
     """
 
     world: World
-    lists: Shown
+    lists: ListBatch
     logging: Literal["production", "uniform"] = "production"
 
     real: ClassVar[str] = (
@@ -147,7 +149,7 @@ class FittedTruth(Source):
         """Of the fitted click model."""
         return self.world.kind
 
-    def draw(self, n: int, random: np.random.Generator) -> tuple[World, Shown]:
+    def draw(self, n: int, random: np.random.Generator) -> tuple[World, ListBatch]:
         """Draw lists and clicks; the truth stays, under new numbers."""
         world, lists = renumbered(self.world, self.lists, random)
         if self.logging == "production":
@@ -160,7 +162,7 @@ class HeldOutClicks(Source):
     """Lists with the clicks they really got, graded by a click model that was fitted to other days (App. C)."""
 
     world: World
-    lists: Shown
+    lists: ListBatch
 
     real: ClassVar[str] = "The learner sees clicks as they were logged; errors are by the fitted model."
 
@@ -169,11 +171,11 @@ class HeldOutClicks(Source):
         """Of the fitted click model."""
         return self.world.kind
 
-    def draw(self, n: int, random: np.random.Generator) -> tuple[World, Shown]:
+    def draw(self, n: int, random: np.random.Generator) -> tuple[World, ListBatch]:
         """Draw n lists of each context, with their clicks, as often as they are drawn."""
         world, lists = renumbered(self.world, self.lists, random)
         rows, times = draw_rows(lists, n, random)
-        return world, Shown(lists.context, lists.items[rows], lists.clicks[rows], times)
+        return world, ListBatch(lists.context, lists.items[rows], lists.clicks[rows], times)
 
 
 # --- the parts that sources are made of ------------------------------------------------------------------------------
@@ -231,13 +233,13 @@ def draw_lists(world: World, n: int, random: np.random.Generator, shape: FloatAr
     return lists.reshape(-1, world.length)
 
 
-def clicked(world: World, lists: IntArray, random: np.random.Generator) -> Shown:
+def clicked(world: World, lists: IntArray, random: np.random.Generator) -> ListBatch:
     """The lists with clicks of users who behave as the truth says."""
     clicks = click(world, lists, random.random(lists.shape)).view(bool)
-    return Shown(pairs_of(world), lists, clicks, np.ones(len(lists), np.int64))
+    return ListBatch(pairs_of(world), lists, clicks, np.ones(len(lists), np.int64))
 
 
-def resampled(world: World, lists: Shown, n: int, random: np.random.Generator) -> Shown:
+def resampled(world: World, lists: ListBatch, n: int, random: np.random.Generator) -> ListBatch:
     """N lists for each context, drawn from those that were shown, with new clicks.
 
     Few distinct lists have few possible clicks: how often each pair of them occurs is a multinomial draw, whose
@@ -251,7 +253,7 @@ def resampled(world: World, lists: Shown, n: int, random: np.random.Generator) -
     chance = pattern_chances(world, items, patterns)
     n_of = random.multinomial(times, chance)
     row, pattern = np.nonzero(n_of)
-    return Shown(pairs_of(world), items[row], patterns[pattern], n_of[row, pattern])
+    return ListBatch(pairs_of(world), items[row], patterns[pattern], n_of[row, pattern])
 
 
 def pattern_chances(world: World, items: IntArray, patterns: np.ndarray) -> FloatArray:
@@ -271,7 +273,7 @@ def pattern_chances(world: World, items: IntArray, patterns: np.ndarray) -> Floa
     return np.asarray(chance / chance.sum(axis=1, keepdims=True))
 
 
-def draw_rows(lists: Shown, n: int, random: np.random.Generator) -> tuple[IntArray, IntArray]:
+def draw_rows(lists: ListBatch, n: int, random: np.random.Generator) -> tuple[IntArray, IntArray]:
     """N lists of each context, drawn as often as they were shown: which rows, and how often each."""
     order = np.argsort(lists.list_context, kind="stable")
     context = lists.list_context[order]
@@ -282,18 +284,18 @@ def draw_rows(lists: Shown, n: int, random: np.random.Generator) -> tuple[IntArr
     return order[times > 0], times[times > 0]
 
 
-def renumbered(world: World, lists: Shown, random: np.random.Generator) -> tuple[World, Shown]:
+def renumbered(world: World, lists: ListBatch, random: np.random.Generator) -> tuple[World, ListBatch]:
     """The same with new numbers for the pairs of each context, in random order."""
     order = np.lexsort([random.random(world.attraction.size), pairs_of(world)])
     number = np.append(np.argsort(order), -1)  # −1 stays −1
     sizes, theta, score = np.diff(world.offsets), world.attraction[order], world.score[order]
     new = nameless_world(sizes, theta, score, world.kind, world.position)
-    return new, Shown(lists.context, number[lists.items], lists.clicks, lists.n)
+    return new, ListBatch(lists.context, number[lists.items], lists.clicks, lists.n)
 
 
 def draw_from_labels(
     kind: str, label: IntArray, sizes: IntArray, n: int, per: str, random: np.random.Generator
-) -> tuple[World, Shown]:
+) -> tuple[World, ListBatch]:
     """Attraction by label, weights ~ Dirichlet(θ), lists, clicks."""
     k = np.arange(1, LENGTH + 1)
     position = {
@@ -313,7 +315,7 @@ def _log_gamma(shape: FloatArray, random: np.random.Generator) -> FloatArray:
     return np.asarray(np.log(random.standard_gamma(shape + 1)) - random.standard_exponential(shape.shape) / shape)
 
 
-def fit_truth(lists: Shown, model: str | ClickModel) -> World:
+def fit_truth(lists: ListBatch, model: str | ClickModel) -> World:
     """The click model that makes the clicks of a log most likely, as the truth of an experiment."""
     model = click_models.parse(model) if isinstance(model, str) else model
     evidence = model.evidence(lists)
@@ -325,7 +327,7 @@ def fit_truth(lists: Shown, model: str | ClickModel) -> World:
     return nameless_world(sizes, theta, np.zeros(theta.size), kind, position)
 
 
-def keep_frequent(lists: Shown, least: int) -> Shown:
+def keep_frequent(lists: ListBatch, least: int) -> ListBatch:
     """Items shown often enough for their click rates to be no accidents, and the lists made of them alone.
 
     Fitted to an item that was shown once and clicked once, any model has θ = 1, and the best list is made of such.
@@ -337,7 +339,7 @@ def keep_frequent(lists: Shown, least: int) -> Shown:
     return lists
 
 
-def keep_common(train: Shown, test: Shown, least: int) -> tuple[Shown, Shown]:
+def keep_common(train: ListBatch, test: ListBatch, least: int) -> tuple[ListBatch, ListBatch]:
     """The same for two parts of a log: items shown often in both, in contexts that have such lists in both."""
     while not (often := (train.impressions >= least) & (test.impressions >= least)).all():
         train, test = train.made_of(often), test.made_of(often)

@@ -6,12 +6,12 @@ from pathlib import Path
 import duckdb
 
 import prudent
-from tests.reference import Name, Shown
+from tests.reference import LoggedList, Name
 
 Record = tuple[int, ...]
 
 
-def lists_of(log: prudent.Log) -> list[Shown]:
+def lists_of(log: prudent.Log) -> list[LoggedList]:
     """The lists of a log that a reader made."""
     rows = duckdb.connect().read_parquet([str(file) for file in log.source]).fetchall()
     return [(context, tuple(items), tuple(clicks)) for context, items, clicks in rows]
@@ -39,7 +39,7 @@ class Sessions:
     def clicked(self, session: int, serp: int, time: int, line: int, url: int) -> None:
         self.clicks.append(((session, serp, time, line), url))
 
-    def lists(self) -> tuple[list[Shown], int]:
+    def lists(self) -> tuple[list[LoggedList], int]:
         """The lists, sorted, and how many clicks are on none of them."""
         outside = 0
         for (session, serp, *when), url in self.clicks:
@@ -49,14 +49,14 @@ class Sessions:
                 max(own, key=lambda page: page[0][2:])[3].add(url)
             else:
                 outside += 1
-        lists: list[Shown] = [
+        lists: list[LoggedList] = [
             (context, tuple(items), tuple(int(item in clicked) for item in items))
             for _, context, items, clicked in self.pages
         ]
         return sorted(lists), outside
 
 
-def by_hand(file: Path) -> tuple[list[Shown], int]:
+def by_hand(file: Path) -> tuple[list[LoggedList], int]:
     """Of a file in the format yandex."""
     sessions = Sessions()
     for line, text in enumerate(file.read_text().splitlines()):
@@ -69,7 +69,7 @@ def by_hand(file: Path) -> tuple[list[Shown], int]:
     return sessions.lists()
 
 
-def by_hand_personalized(file: Path, days: tuple[int, int]) -> tuple[list[Shown], int, int]:
+def by_hand_personalized(file: Path, days: tuple[int, int]) -> tuple[list[LoggedList], int, int]:
     """Of a file in the format yandex-personalized; at the end, how many test queries there were."""
     sessions, tests = Sessions(), 0
     lines = [text.split("\t") for text in file.read_text().splitlines()]

@@ -19,7 +19,7 @@ from prudent.base.errors import LogError, UsageError
 from prudent.logs.readers import ubi
 from tests.command import run
 from tests.logs.readers.reading import lists_of
-from tests.reference import Shown
+from tests.reference import LoggedList
 
 Record = dict[str, Any]
 
@@ -258,7 +258,7 @@ def test_queries_whose_contexts_differ_disagree(tmp_path: Path) -> None:
 def test_lists_that_are_rejected(bad: Record, reason: str, tmp_path: Path) -> None:
     """As in every log: a list that is not whole is counted under its reason, and may not be one of few."""
     log = read(tmp_path, query("q", ["a"]), click("q", "a"), bad)
-    assert prudent.count(log, max_bad=0.5).tally.rejected == {reason: 1}
+    assert prudent.count(log, max_rejected=0.5).tally.rejected == {reason: 1}
     with pytest.raises(LogError, match=f"1 × {reason}"):
         prudent.count(log)
 
@@ -266,7 +266,7 @@ def test_lists_that_are_rejected(bad: Record, reason: str, tmp_path: Path) -> No
 # --- against plain loops --------------------------------------------------------------------------------------------
 
 
-def by_hand(records: Sequence[Record]) -> tuple[list[Shown], Counter[str]]:
+def by_hand(records: Sequence[Record]) -> tuple[list[LoggedList], Counter[str]]:
     """The rules, one record after the other."""
     queries: dict[str, list[Record]] = defaultdict(list)
     clicks: list[tuple[Any, Any, Any]] = []
@@ -324,7 +324,7 @@ def by_hand(records: Sequence[Record]) -> tuple[list[Shown], Counter[str]]:
     left_out["events of unknown queries"] += sum(
         query_id is not None and query_id not in queries for query_id, _, _ in impressions
     )
-    shown_lists: list[Shown] = [
+    shown_lists: list[LoggedList] = [
         (asked, tuple(items), tuple(int(item in clicked[query_id]) for item in items))
         for query_id, (asked, items) in lists.items()
     ]

@@ -116,7 +116,7 @@ def test_left_out_adds_up_and_is_read_back(tmp_path: Path) -> None:
     counts = prudent.count(log, to=tmp_path / "counts.parquet")
     both = counts + prudent.Counts.read(tmp_path / "counts.parquet")
     assert both.tally.left_out == {"clicks outside their list": 2}
-    assert both.tally.share_bad == 0
+    assert both.tally.share_rejected == 0
 
 
 def test_temporary_files_go_with_the_log(file: Path) -> None:
@@ -288,7 +288,7 @@ def test_no_such_file(tmp_path: Path) -> None:
 def test_pages_that_are_rejected(line: str, reason: str, file: Path) -> None:
     """As in every log: a page that is not whole is counted under its reason, and may not be one of few."""
     log = read_yandex(write(file, [QUERY, line, tabs(2, 1, "C", 100)]))
-    assert prudent.count(log, max_bad=0.5).tally.rejected == {reason: 1}
+    assert prudent.count(log, max_rejected=0.5).tally.rejected == {reason: 1}
     with pytest.raises(LogError, match=f"log.tsv are bad .*1 × {reason}"):
         prudent.count(log)
 

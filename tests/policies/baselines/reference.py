@@ -1,4 +1,4 @@
-"""The rivals once more, as plain loops over lists and exact fractions."""
+"""The baselines once more, as plain loops over lists and exact fractions."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -8,17 +8,17 @@ from math import inf
 
 import numpy as np
 
-from tests.reference import Name, Shown
+from tests.reference import LoggedList, Name
 
 Items = tuple[Name, ...]
 Place = tuple[Name, int]  # item, position from 1
 
 
-def lists_of(lists: Sequence[Shown], context: Name) -> list[tuple[Items, tuple[int, ...]]]:
+def lists_of(lists: Sequence[LoggedList], context: Name) -> list[tuple[Items, tuple[int, ...]]]:
     return [(items, clicks) for c, items, clicks in lists if c == context]
 
 
-def items_of(lists: Sequence[Shown], context: Name) -> list[Name]:
+def items_of(lists: Sequence[LoggedList], context: Name) -> list[Name]:
     return sorted({item for items, _ in lists_of(lists, context) for item in items})
 
 
@@ -28,7 +28,7 @@ def clipped(clicks: int, n: int, total: int, clip: float) -> Fraction:
     return weight * clicks / total
 
 
-def ips(lists: Sequence[Shown], context: Name, clip: float) -> dict[Items, Fraction]:
+def ips(lists: Sequence[LoggedList], context: Name, clip: float) -> dict[Items, Fraction]:
     """The value of every logged list."""
     logged = lists_of(lists, context)
     n, clicks = Counter[Items](), Counter[Items]()
@@ -38,13 +38,13 @@ def ips(lists: Sequence[Shown], context: Name, clip: float) -> dict[Items, Fract
     return {items: clipped(clicks[items], n[items], len(logged), clip) for items in n}
 
 
-def best_ips(lists: Sequence[Shown], context: Name, clip: float) -> Items:
+def best_ips(lists: Sequence[LoggedList], context: Name, clip: float) -> Items:
     value = ips(lists, context, clip)
     n = Counter(items for items, _ in lists_of(lists, context))
     return min(value, key=lambda items: (-value[items], -n[items], items))
 
 
-def places(lists: Sequence[Shown], context: Name) -> tuple[Counter[Place], Counter[Place]]:
+def places(lists: Sequence[LoggedList], context: Name) -> tuple[Counter[Place], Counter[Place]]:
     """How often each item was shown, and clicked, at each position."""
     n, clicks = Counter[Place](), Counter[Place]()
     for items, clicked in lists_of(lists, context):
@@ -54,7 +54,7 @@ def places(lists: Sequence[Shown], context: Name) -> tuple[Counter[Place], Count
     return n, clicks
 
 
-def item_position_ips(lists: Sequence[Shown], context: Name, clip: float) -> dict[Place, Fraction]:
+def item_position_ips(lists: Sequence[LoggedList], context: Name, clip: float) -> dict[Place, Fraction]:
     n, clicks = places(lists, context)
     total = len(lists_of(lists, context))
     return {place: clipped(clicks[place], n[place], total, clip) for place in n}
@@ -68,7 +68,7 @@ def best_assignment(value: dict[Place, Fraction], items: Sequence[Name], length:
     )
 
 
-def pseudo_inverse(lists: Sequence[Shown], context: Name, length: int) -> dict[Place, float]:
+def pseudo_inverse(lists: Sequence[LoggedList], context: Name, length: int) -> dict[Place, float]:
     """φ̂ from the full K|E| × K|E| matrix, entry by entry."""
     items = items_of(lists, context)
     places = [(item, k) for item in items for k in range(1, length + 1)]
@@ -84,7 +84,7 @@ def pseudo_inverse(lists: Sequence[Shown], context: Name, length: int) -> dict[P
     return dict(zip(places, phi.tolist(), strict=True))
 
 
-def greedy(lists: Sequence[Shown], context: Name, phi: dict[Place, float], length: int) -> Items:
+def greedy(lists: Sequence[LoggedList], context: Name, phi: dict[Place, float], length: int) -> Items:
     """From the top down, the largest φ of the items that are left; of equals the most shown there, then anywhere."""
     n, _ = places(lists, context)
     anywhere = Counter(item for items, _ in lists_of(lists, context) for item in items)

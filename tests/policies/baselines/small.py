@@ -2,20 +2,20 @@
 
 from collections.abc import Sequence
 
-from prudent.policies.baselines import Choice, Rival, fold
-from tests.reference import Name, Pair, Shown
+from prudent.policies.baselines import Baseline, Choice, fold
+from tests.reference import LoggedList, Name, Pair
 from tests.strategies import as_shown
 
 
-def pairs_of(lists: Sequence[Shown]) -> list[Pair]:
+def pairs_of(lists: Sequence[LoggedList]) -> list[Pair]:
     return sorted({(context, item) for context, items, _ in lists for item in items})
 
 
-def choose(rival: Rival, lists: Sequence[Shown]) -> Choice:
+def choose(rival: Baseline, lists: Sequence[LoggedList]) -> Choice:
     return rival.choose(fold(as_shown(lists)))
 
 
-def chosen(rival: Rival, lists: Sequence[Shown]) -> dict[Name, tuple[Name, ...]]:
+def chosen(rival: Baseline, lists: Sequence[LoggedList]) -> dict[Name, tuple[Name, ...]]:
     """The list of every context, by names."""
     pairs = pairs_of(lists)
     found: dict[Name, tuple[Name, ...]] = {}
@@ -26,7 +26,7 @@ def chosen(rival: Rival, lists: Sequence[Shown]) -> dict[Name, tuple[Name, ...]]
     return found
 
 
-def added(rival: Rival, lists: Sequence[Shown]) -> dict[Name, list[float]]:
+def added(rival: Baseline, lists: Sequence[LoggedList]) -> dict[Name, list[float]]:
     """What the items of the list of every context add, from the top down."""
     pairs = pairs_of(lists)
     found: dict[Name, list[float]] = {}
@@ -36,6 +36,6 @@ def added(rival: Rival, lists: Sequence[Shown]) -> dict[Name, list[float]]:
     return found
 
 
-def best(rival: Rival, lists: Sequence[Shown]) -> dict[Pair, float]:
+def best(rival: Baseline, lists: Sequence[LoggedList]) -> dict[Pair, float]:
     """The best estimate of every pair."""
     return dict(zip(pairs_of(lists), choose(rival, lists).best.tolist(), strict=True))

@@ -5,12 +5,12 @@ from hypothesis import strategies as st
 from prudent.policies.baselines import Ips
 from tests.policies.baselines import reference
 from tests.policies.baselines.small import added, best, chosen
-from tests.reference import Shown
+from tests.reference import LoggedList
 from tests.strategies import logs
 
 clips = st.sampled_from([0.5, 1, 2, 5, 10, 50, float("inf")])
 
-LISTS: list[Shown] = [
+LISTS: list[LoggedList] = [
     *[("x", ("a", "b"), (1, 0))] * 4,
     *[("x", ("a", "b"), (0, 0))] * 4,
     ("x", ("b", "c"), (1, 1)),
@@ -33,13 +33,13 @@ def test_a_clip_takes_the_weight_off_rare_lists(clip: float, best_list: tuple[st
 
 
 def test_equal_lists_go_by_showings_and_then_by_name() -> None:
-    lists: list[Shown] = [("x", ("b", "c"), (1, 0)), ("x", ("a", "c"), (1, 0)), ("x", ("a",), (1,))]
+    lists: list[LoggedList] = [("x", ("b", "c"), (1, 0)), ("x", ("a", "c"), (1, 0)), ("x", ("a",), (1,))]
     assert chosen(Ips(), lists) == {"x": ("a",)}
     assert chosen(Ips(), [*lists, lists[0]]) == {"x": ("b", "c")}
 
 
 @given(logs(), clips)
-def test_agrees_with_the_plain_loop(lists: list[Shown], clip: float) -> None:
+def test_agrees_with_the_plain_loop(lists: list[LoggedList], clip: float) -> None:
     found, adds, scores = chosen(Ips(clip), lists), added(Ips(clip), lists), best(Ips(clip), lists)
     for context in {context for context, _, _ in lists}:
         value = reference.ips(lists, context, clip)

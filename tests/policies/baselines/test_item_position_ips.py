@@ -3,11 +3,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prudent.counts.lists import Shown as ShownArrays
+from prudent.counts.lists import ListBatch as ShownArrays
 from prudent.policies.baselines import ItemPositionIps, fold
 from tests.policies.baselines import reference
 from tests.policies.baselines.small import added, best, chosen
-from tests.reference import Shown, longest
+from tests.reference import LoggedList, longest
 from tests.strategies import logs
 
 clips = st.sampled_from([0.5, 1, 2, 5, 10, 50, float("inf")])
@@ -15,7 +15,7 @@ clips = st.sampled_from([0.5, 1, 2, 5, 10, 50, float("inf")])
 
 def test_the_best_items_of_two_positions_may_be_one_and_the_same() -> None:
     """The paper would show a twice; taken greedily from the top it would leave b, worth nothing, to the second."""
-    lists: list[Shown] = [
+    lists: list[LoggedList] = [
         *[("x", ("a", "b"), (1, 0))] * 10,
         *[("x", ("b", "a"), (1, 1))] * 9,
         ("x", ("b", "a"), (0, 0)),
@@ -25,13 +25,18 @@ def test_the_best_items_of_two_positions_may_be_one_and_the_same() -> None:
 
 
 def test_without_clicks_it_is_what_was_shown_most() -> None:
-    lists: list[Shown] = [*[("x", ("b", "a"), (0, 0))] * 3, ("x", ("a", "b"), (0, 0)), ("x", ("c", "a"), (0, 0))]
+    lists: list[LoggedList] = [*[("x", ("b", "a"), (0, 0))] * 3, ("x", ("a", "b"), (0, 0)), ("x", ("c", "a"), (0, 0))]
     assert chosen(ItemPositionIps(), lists) == {"x": ("b", "a")}
 
 
 def test_equal_clicks_go_by_showings() -> None:
     """At clip=1 clicks are all that counts."""
-    lists: list[Shown] = [*[("x", ("b",), (0,))] * 3, ("x", ("b",), (1,)), ("x", ("a",), (1,)), ("x", ("c",), (0,))]
+    lists: list[LoggedList] = [
+        *[("x", ("b",), (0,))] * 3,
+        ("x", ("b",), (1,)),
+        ("x", ("a",), (1,)),
+        ("x", ("c",), (0,)),
+    ]
     assert chosen(ItemPositionIps(1), lists) == {"x": ("b",)}
     assert chosen(ItemPositionIps(), lists) == {"x": ("a",)}
 
@@ -44,7 +49,7 @@ def test_items_that_were_never_shown_fill_what_is_left() -> None:
 
 
 @given(logs(), clips)
-def test_agrees_with_trying_all_assignments(lists: list[Shown], clip: float) -> None:
+def test_agrees_with_trying_all_assignments(lists: list[LoggedList], clip: float) -> None:
     rival, length = ItemPositionIps(clip), longest(lists)
     found, adds, scores = chosen(rival, lists), added(rival, lists), best(rival, lists)
     for context in {context for context, _, _ in lists}:

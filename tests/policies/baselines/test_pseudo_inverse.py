@@ -4,31 +4,31 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from prudent.base.errors import LogError
-from prudent.counts.lists import Shown as ShownArrays
+from prudent.counts.lists import ListBatch as ShownArrays
 from prudent.policies.baselines import PseudoInverse, fold, pseudo_inverse
 from prudent.policies.baselines.pseudo_inverse import pseudo_solve, weights
 from tests.policies.baselines import reference
 from tests.policies.baselines.small import added, best, chosen, pairs_of
-from tests.reference import Shown, longest
+from tests.reference import LoggedList, longest
 from tests.strategies import as_shown, logs
 
 
 def test_one_list_shares_its_clicks_evenly() -> None:
     """Of all φ that add up to 2 the shortest; c at the second position was never shown and has 0."""
-    lists: list[Shown] = [("x", ("a", "b"), (1, 1))]
+    lists: list[LoggedList] = [("x", ("a", "b"), (1, 1))]
     assert added(PseudoInverse(), lists) == {"x": pytest.approx([1, 1])}
 
 
 def test_an_item_never_shown_there_beats_one_that_costs_clicks() -> None:
     """(a, b) has 2 clicks, (a, c) none: c at the second position costs what b there gains; a itself adds ⅔."""
-    lists: list[Shown] = [("x", ("a", "b"), (1, 1)), ("x", ("a", "c"), (0, 0))]
+    lists: list[LoggedList] = [("x", ("a", "b"), (1, 1)), ("x", ("a", "c"), (0, 0))]
     assert chosen(PseudoInverse(), lists) == {"x": ("a", "b")}
     assert added(PseudoInverse(), lists) == {"x": pytest.approx([2 / 3, 4 / 3])}
     assert best(PseudoInverse(), lists) == pytest.approx({("x", "a"): 2 / 3, ("x", "b"): 4 / 3, ("x", "c"): 0})
 
 
 @given(logs())
-def test_agrees_with_the_full_matrix(lists: list[Shown]) -> None:
+def test_agrees_with_the_full_matrix(lists: list[LoggedList]) -> None:
     length, pairs = longest(lists), pairs_of(lists)
     totals = fold(as_shown(lists))
     found, adds, scores = chosen(PseudoInverse(), lists), added(PseudoInverse(), lists), best(PseudoInverse(), lists)
@@ -74,6 +74,6 @@ def test_lists_shown_a_billion_times_do_not_drown_one_shown_once() -> None:
 
 def test_says_when_a_context_is_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pseudo_inverse, "LARGEST", 2)
-    lists: list[Shown] = [("x", ("a",), (1,)), ("x", ("b",), (0,)), ("x", ("c",), (0,))]
+    lists: list[LoggedList] = [("x", ("a",), (1,)), ("x", ("b",), (0,)), ("x", ("c",), (0,))]
     with pytest.raises(LogError, match="One context has 3 different lists of 3 items at positions"):
         chosen(PseudoInverse(), lists)

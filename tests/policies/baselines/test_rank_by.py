@@ -17,15 +17,15 @@ import prudent
 from prudent.base.errors import LogError, UsageError
 from prudent.counts.lists import read_lists
 from prudent.engines.duckdb.engine import DuckDB
-from prudent.policies.baselines import fold, rivals
+from prudent.policies.baselines import baselines, fold
 from tests import reference
 from tests.command import run
 from tests.policies.baselines import reference as plain
-from tests.reference import Name, Pair, Shown
+from tests.reference import LoggedList, Name, Pair
 from tests.strategies import as_shown, integer_names, logs, plain_names, rows, table, text_names
 
 METHODS = ["ips", "ips(clip=2)", "ip-ips", "ip-ips(clip=2)", "pi"]
-LOG: list[Shown] = [
+LOG: list[LoggedList] = [
     *[("shoes", ("a", "b", "c"), (1, 0, 0))] * 6,
     *[("shoes", ("b", "c", "a"), (0, 1, 0))] * 3,
     ("shoes", ("c", "a"), (1, 1)),
@@ -35,7 +35,7 @@ LOG: list[Shown] = [
 ]
 
 
-def rank_by(lists: Sequence[Shown], method: str, **settings: Any) -> prudent.Policy:
+def rank_by(lists: Sequence[LoggedList], method: str, **settings: Any) -> prudent.Policy:
     return prudent.rank_by(prudent.Log(table(lists)), method, **settings)
 
 
@@ -43,7 +43,7 @@ def chosen(policy: prudent.Policy) -> dict[Name, tuple[Name, ...]]:
     return {context: tuple(policy[context]) for context in policy}
 
 
-def cut(lists: Sequence[Shown], length: int) -> list[Shown]:
+def cut(lists: Sequence[LoggedList], length: int) -> list[LoggedList]:
     return [(context, items[:length], clicks[:length]) for context, items, clicks in lists]
 
 
@@ -58,7 +58,7 @@ def test_lists_come_out_as_they_went_in(names: st.SearchStrategy[Any], layout: A
     lists = data.draw(logs(names))
     length = data.draw(st.none() | st.integers(1, 6))
     log = prudent.Log(table(lists) if layout == "lists" else rows(lists), layout=layout)
-    connection, shown, tally = read_lists(log, DuckDB(threads=2), length, max_bad=0)
+    connection, shown, tally = read_lists(log, DuckDB(threads=2), length, max_rejected=0)
     lists = cut(lists, length or reference.longest(lists))
     assert (tally.lists, tally.bad) == (len(lists), 0)
     assert sum(shown.n) == len(lists)
@@ -81,15 +81,15 @@ def test_bad_lists_are_rejected_as_they_are_counted() -> None:
     ]
     good = [{"context": "x", "items": ["a", "b"], "clicks": [1, 1]}] * 4
     log = prudent.Log(pa.Table.from_pylist(good + bad))
-    tally = prudent.count(log, max_bad=1).tally
+    tally = prudent.count(log, max_rejected=1).tally
     assert len(tally.rejected) == 6
-    said = prudent.rank_by(log, "ips", max_bad=1).provenance["counts"]
+    said = prudent.rank_by(log, "ips", max_rejected=1).provenance["counts"]
     assert said["lists"] == tally.lists == 4
     assert said["rejected"] == tally.rejected
     # A click that is no click counts as bad even where the list is cut above it.
-    assert prudent.rank_by(log, "ip-ips", length=1, max_bad=1).provenance["counts"] == said
+    assert prudent.rank_by(log, "ip-ips", length=1, max_rejected=1).provenance["counts"] == said
     for learn in (prudent.count, lambda log: prudent.rank_by(log, "ips")):
-        with pytest.raises(LogError, match=r"6 of 10 lists .* are bad \(60.0%, more than max_bad=0.01"):
+        with pytest.raises(LogError, match=r"6 of 10 lists .* are bad \(60.0%, more than max_rejected=0.01"):
             learn(log)
 
 
@@ -99,13 +99,13 @@ def test_bad_lists_are_rejected_as_they_are_counted() -> None:
 @pytest.mark.parametrize("method", METHODS)
 @settings(max_examples=10, deadline=None)
 @given(lists=logs())
-def test_the_policy_is_the_method_s_choice(method: str, lists: list[Shown]) -> None:
+def test_the_policy_is_the_method_s_choice(method: str, lists: list[LoggedList]) -> None:
     if not any(any(clicks) for _, _, clicks in lists):
         with pytest.raises(LogError, match="has a click"):
             rank_by(lists, method)
         return
     policy = rank_by(lists, method)
-    choice = rivals.parse(method).choose(fold(as_shown(lists)))
+    choice = baselines.parse(method).choose(fold(as_shown(lists)))
     pairs = sorted({(context, item) for context, items, _ in lists for item in items})
     shown = reference.impressions(lists)
     clicks = dict.fromkeys(pairs, 0)
@@ -131,7 +131,7 @@ def test_the_policy_is_the_method_s_choice(method: str, lists: list[Shown]) -> N
 
 def test_contexts_compare_with_the_list_that_was_shown_most() -> None:
     contexts = rank_by(LOG, "ips").contexts()
-    assert contexts.columns == ["context", "lists", "value", "lower", "usual_value", "usual_lower", "differ"]
+    assert contexts.columns == ["context", "lists", "value", "lower", "incumbent_value", "incumbent_lower", "differ"]
     assert contexts.fetchall() == [
         ("boots", 3, 1, 1, 1, 1, False),
         ("shoes", 10, 2, 2, 1, 1, True),
@@ -177,7 +177,7 @@ def test_same_bytes_whatever_the_order_and_the_threads(method: str, tmp_path: Pa
 @pytest.mark.parametrize("method", METHODS)
 def test_hostile_names_are_names(method: str) -> None:
     names = ['"; drop table pairs; --', "'", "\x1b[31m", "[bold]", "{}", "null", "", " ", "ä", "𝕏"]
-    lists: list[Shown] = [(name, (name, *names[:2]) if i > 1 else (name,), (1,)) for i, name in enumerate(names)]
+    lists: list[LoggedList] = [(name, (name, *names[:2]) if i > 1 else (name,), (1,)) for i, name in enumerate(names)]
     lists = [(context, items, clicks + (0,) * (len(items) - 1)) for context, items, clicks in lists]
     policy = rank_by(lists, method)
     assert set(policy) == set(names)
@@ -208,7 +208,7 @@ def test_agrees_with_the_plain_loop_on_a_shortened_log() -> None:
         ({"method": "ips", "length": 0}, "length is 0; it must be a whole number, at least 1"),
         ({"method": "ips", "length": 1.5}, "length is 1.5; it must be a whole number"),
         ({"method": "ips", "min_lists": -1}, "min_lists is -1"),
-        ({"method": "ips", "max_bad": 2}, "max_bad is 2; it is a share"),
+        ({"method": "ips", "max_rejected": 2}, "max_rejected is 2; it is a share"),
     ],
 )
 def test_wrong_settings(settings: dict[str, Any], said: str) -> None:

@@ -12,8 +12,8 @@ from prudent.click_models import Auto, ClickModel, click_models
 from prudent.click_models.compare.results import MODELS, Comparison
 from prudent.click_models.compare.scoring import compare_lists, read_models
 from prudent.click_models.predict import in_order, split_lists
-from prudent.counts.counts import MAX_BAD, Counts, check_max_bad
-from prudent.counts.lists import Shown, read_parts, sample_of
+from prudent.counts.counts import MAX_REJECTED, Counts, check_max_rejected
+from prudent.counts.lists import ListBatch, read_parts, sample_of
 from prudent.counts.split import By, files_behind, split
 from prudent.engines.duckdb.engine import DuckDB
 from prudent.logs.log import Log
@@ -38,7 +38,7 @@ def compare(
     seed: int = 0,
     length: int | None = None,
     engine: DuckDB | None = None,
-    max_bad: float = MAX_BAD,
+    max_rejected: float = MAX_REJECTED,
 ) -> Comparison:
     """Fit click models to one part of a log and score them on the other.
 
@@ -56,7 +56,7 @@ def compare(
     """
     chosen = read_models(models)
     how = TwoParts("compare", test, holdout, by, time, whole_number("seed", seed, 0))
-    train, held_out, about = how.read(log, length, engine or DuckDB(), max_bad, MOST)
+    train, held_out, about = how.read(log, length, engine or DuckDB(), max_rejected, MOST)
     return replace(compare_lists(train, held_out, chosen), provenance={"prudent": __version__, **about})
 
 
@@ -72,18 +72,18 @@ class TwoParts:
     seed: int
 
     def read(
-        self, log: Log, length: int | None, engine: DuckDB, max_bad: float, most: int
-    ) -> tuple[Shown, Shown, dict[str, Any]]:
+        self, log: Log, length: int | None, engine: DuckDB, max_rejected: float, most: int
+    ) -> tuple[ListBatch, ListBatch, dict[str, Any]]:
         """Both parts, and what a result says of where they come from; fits JSON."""
         for given in (log, log if self.test is None else self.test):
             self._check(given)
         if reason := self._not_apart(log):
             warnings.warn(reason, PrudentWarning, stacklevel=3)
-        check_max_bad(max_bad)
+        check_max_rejected(max_rejected)
         length = None if length is None else whole_number("length", length, 1)
         folder = TemporaryFolder()
         logs = self._logs(log, folder, engine)
-        _, parts, tallies = read_parts(logs, engine, length, max_bad, most=most)
+        _, parts, tallies = read_parts(logs, engine, length, max_rejected, most=most)
         about = {
             "length": length,
             "split": self._rule(),

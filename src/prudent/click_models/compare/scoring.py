@@ -13,7 +13,7 @@ from prudent.base.errors import LogError, NotIdentifiedError, UsageError
 from prudent.click_models import Cascade, ClickModel, DependentClick, PositionBased, click_models
 from prudent.click_models.compare.results import MODELS, REFERENCES, Comparison, Score
 from prudent.click_models.predict import Told, behind, foresee, log_likelihood, of_items, total
-from prudent.counts.lists import Shown
+from prudent.counts.lists import ListBatch
 
 
 def read_models(models: Sequence[str | ClickModel]) -> list[ClickModel]:
@@ -31,14 +31,14 @@ def read_models(models: Sequence[str | ClickModel]) -> list[ClickModel]:
 # --- what is no click model -------------------------------------------------------------------------------------------
 
 
-def _by_item(train: Shown, test: Shown) -> Told:
+def _by_item(train: ListBatch, test: ListBatch) -> Told:
     cells = train.cells
     rate = (cells.per_pair(cells.click) + 1) / (cells.per_pair() + 2)
     chance = of_items(rate, test)
     return Told(chance, chance)
 
 
-def _by_position(train: Shown, test: Shown) -> Told:
+def _by_position(train: ListBatch, test: ListBatch) -> Told:
     shown, clicked = (
         np.pad(total(train.n, of), (0, max(0, test.length - train.length)))[: test.length]
         for of in (train.items >= 0, train.clicks)
@@ -50,7 +50,7 @@ def _by_position(train: Shown, test: Shown) -> Told:
 # --- scoring ----------------------------------------------------------------------------------------------------------
 
 
-def compare_lists(train: Shown, test: Shown, models: Sequence[ClickModel]) -> Comparison:
+def compare_lists(train: ListBatch, test: ListBatch, models: Sequence[ClickModel]) -> Comparison:
     """Fit models to some lists and score them on others; pairs have the same numbers in both."""
     _check_parts(train, test)
     tellers: dict[str, Callable[[], Told]] = {str(model): partial(foresee, model, train, test) for model in models}
@@ -85,7 +85,7 @@ def compare_lists(train: Shown, test: Shown, models: Sequence[ClickModel]) -> Co
     )
 
 
-def _check_parts(train: Shown, test: Shown) -> None:
+def _check_parts(train: ListBatch, test: ListBatch) -> None:
     for part, what in ((train, "to fit models to"), (test, "to score models on")):
         if not len(part.n):
             raise LogError(f"There is no list {what}: the log is too short, or the share held out is.")
@@ -93,7 +93,7 @@ def _check_parts(train: Shown, test: Shown) -> None:
         raise LogError(f"Not one of the {train.n.sum():,} lists has a click: there is nothing to learn from.")
 
 
-def _score(name: str, told: Told, test: Shown) -> tuple[Score, FloatArray]:
+def _score(name: str, told: Told, test: ListBatch) -> tuple[Score, FloatArray]:
     """The score without a place among the others, and the log-likelihood of every list."""
     with np.errstate(divide="ignore"):  # log 0 = −∞ is what an impossible click deserves
         alone, given = (np.log2(np.where(test.clicks, of, 1 - of)) for of in told)
@@ -117,7 +117,7 @@ def _score(name: str, told: Told, test: Shown) -> tuple[Score, FloatArray]:
     ), likelihood
 
 
-def _mean_by_position(of: FloatArray | BoolArray, lists: Shown) -> FloatArray:
+def _mean_by_position(of: FloatArray | BoolArray, lists: ListBatch) -> FloatArray:
     """The mean over the lists that have a position; places below the end of a list are 0."""
     return total(lists.n, of) / total(lists.n, lists.items >= 0)
 

@@ -18,8 +18,8 @@ from prudent.click_models.compare.logs import HOLDOUT, TwoParts
 from prudent.click_models.compare.results import MODELS
 from prudent.click_models.compare.scoring import compare_lists, read_models
 from prudent.click_models.predict import split_lists
-from prudent.counts.counts import MAX_BAD
-from prudent.counts.lists import Shown
+from prudent.counts.counts import MAX_REJECTED
+from prudent.counts.lists import ListBatch
 from prudent.counts.split import By
 from prudent.engines.duckdb.engine import DuckDB
 from prudent.evaluation.tune.results import DEFAULT, Confirmation, Setting, Tuning, decide
@@ -50,7 +50,7 @@ def tune(
     time: str | None = None,
     seed: int = 0,
     engine: DuckDB | None = None,
-    max_bad: float = MAX_BAD,
+    max_rejected: float = MAX_REJECTED,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Tuning:
     """Choose a bound and its δ on the past, and confirm the choice on later lists.
@@ -80,7 +80,7 @@ def tune(
         raise UsageError(f"{model!r} is no click model. Known: {', '.join(click_models)}.")
     repetitions = whole_number("repetitions", repetitions, 2)
     how = TwoParts("tune", test, holdout, by, time, whole_number("seed", seed, 0))
-    before, after, about = how.read(log, length, engine or DuckDB(), max_bad, MOST)
+    before, after, about = how.read(log, length, engine or DuckDB(), max_rejected, MOST)
     seen = before.impressions > 0 if len(before.n) else np.zeros(0, bool)
     if not (seen.any() and before.clicks.any()):
         raise LogError("There is no click in the past to learn from.")
@@ -143,7 +143,7 @@ def read_arms(given: Sequence[str | Bound], deltas: Sequence[float] | float) -> 
     return arms
 
 
-def _fit(model: ClickModel, past: Shown) -> Fitted:
+def _fit(model: ClickModel, past: ListBatch) -> Fitted:
     """The click model, fitted to the past; ``auto`` goes by how well models foresee a part of it."""
     if isinstance(model, Auto):
         with warnings.catch_warnings():
@@ -176,7 +176,7 @@ def _settings(names: Sequence[str], errors: Sequence[FloatArray]) -> tuple[Setti
     return tuple(sorted(found, key=lambda setting: (setting.error, setting.bound != DEFAULT)))
 
 
-def _confirm(past: Past, after: Shown, seen: BoolArray, best: str) -> Confirmation | None:
+def _confirm(past: Past, after: ListBatch, seen: BoolArray, best: str) -> Confirmation | None:
     """The best setting and the default on later lists of the contexts of the past; None where they are the same."""
     if best == DEFAULT or not len(after.n):
         return None

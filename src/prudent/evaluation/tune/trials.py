@@ -11,7 +11,7 @@ from prudent.bounds import Bound, Exposure
 from prudent.click_models import Evidence
 from prudent.click_models.base import Fitted
 from prudent.click_models.simulate import World, best_lists, value
-from prudent.counts.lists import Shown
+from prudent.counts.lists import ListBatch
 from prudent.evaluation.tune.results import Confirmation
 from prudent.policies.ranking import Lists, as_table
 from prudent.research.protocol import sweep, with_settings
@@ -40,16 +40,16 @@ class Arm(NamedTuple):
 class Past:
     """Lists, and the posterior of all that could have made their clicks."""
 
-    lists: Shown
+    lists: ListBatch
     fitted: Fitted
     alpha: FloatArray  # of every pair
     beta: FloatArray
 
     @classmethod
-    def of(cls, lists: Shown, fitted: Fitted) -> "Past":
+    def of(cls, lists: ListBatch, fitted: Fitted) -> "Past":
         """With the prior that follows exposure."""
         alpha, beta = posterior(fitted.evidence(lists.cells))
-        expanded = Shown(
+        expanded = ListBatch(
             lists.context,
             np.repeat(lists.items, lists.n, axis=0),
             np.repeat(lists.clicks, lists.n, axis=0),

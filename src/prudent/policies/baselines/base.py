@@ -18,10 +18,12 @@ class Choice(NamedTuple):
     lists: Lists
     adds: FloatArray  # one entry per listed item: what it is estimated to add to its list's clicks at its place
     best: FloatArray  # one entry per pair: its highest estimate wherever it may stand
-    usual: FloatArray  # one entry per logged context: the value, by the same estimate, of the list it saw most often
+    incumbent: (
+        FloatArray  # one entry per logged context: the value, by the same estimate, of the list it saw most often
+    )
 
 
-class Rival(Protocol):
+class Baseline(Protocol):
     """A way from whole lists to the best list of each context; its settings are its fields."""
 
     def choose(self, totals: Totals) -> Choice:
@@ -33,7 +35,7 @@ class Rival(Protocol):
         return self.choose(totals).lists
 
 
-rivals: Registry[Rival] = Registry("method")
+baselines: Registry[Baseline] = Registry("method")
 
 
 # --- clips -------------------------------------------------------------------------------------------------------
@@ -87,9 +89,9 @@ def first_of_best(group: IntArray, *keys: FloatArray | IntArray) -> IntArray:
     return row[np.flatnonzero(np.diff(group[row], prepend=-1))]
 
 
-def usual_values(totals: Totals, estimate: FloatArray) -> FloatArray:
+def incumbent_values(totals: Totals, estimate: FloatArray) -> FloatArray:
     """The sum of estimates over the list that each logged context saw most often."""
-    items = totals.items[totals.usual]
+    items = totals.items[totals.incumbent]
     key = totals.placed.pair * totals.length + totals.placed.position
     place = np.searchsorted(key, items * totals.length + np.arange(totals.length))
     return np.asarray(np.sum(estimate[place], axis=1, where=items >= 0))

@@ -6,14 +6,14 @@ from math import inf
 import numpy as np
 
 from prudent.base.arrays import FloatArray
-from prudent.policies.baselines.base import Choice, Rival, check_clip, clipped_rate, first_of_best, rivals
+from prudent.policies.baselines.base import Baseline, Choice, baselines, check_clip, clipped_rate, first_of_best
 from prudent.policies.baselines.totals import Totals
 from prudent.policies.ranking import Lists
 
 
-@rivals.register("ips")
+@baselines.register("ips")
 @dataclass(frozen=True)
-class Ips(Rival):
+class Ips(Baseline):
     """The logged list with the most clicks per showing, clipped (Sec. 8.2).
 
     ``V̂(A) = (1/N) · min(M, N/n_A) · clicks(A)``, where A was shown n_A times among the N lists of its context: the
@@ -38,7 +38,7 @@ class Ips(Rival):
             shown = column >= 0
             np.maximum.at(best, column[shown], value[shown])
         adds = adds[totals.items[chosen] >= 0]
-        return Choice(totals.listing(chosen), adds, best, value[totals.usual])
+        return Choice(totals.listing(chosen), adds, best, value[totals.incumbent])
 
     def lists(self, totals: Totals) -> Lists:
         """The best of the logged lists; a sweep over clips needs no more, and all else takes longer."""

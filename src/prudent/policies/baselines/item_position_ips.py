@@ -8,16 +8,24 @@ import numpy as np
 
 from prudent.base.arrays import FloatArray, IntArray
 from prudent.click_models.base import number_items
-from prudent.policies.baselines.base import Choice, Rival, best_placed, check_clip, clipped_rate, rivals, usual_values
+from prudent.policies.baselines.base import (
+    Baseline,
+    Choice,
+    baselines,
+    best_placed,
+    check_clip,
+    clipped_rate,
+    incumbent_values,
+)
 from prudent.policies.baselines.totals import Totals
 from prudent.policies.ranking import Lists
 
 _TIE = 1e-9  # of a context's largest estimate: lists whose values are nearer than this are ordered by impressions
 
 
-@rivals.register("ip-ips")
+@baselines.register("ip-ips")
 @dataclass(frozen=True)
-class ItemPositionIps(Rival):
+class ItemPositionIps(Baseline):
     """Click-through rates of items at positions, clipped, and the assignment with the largest sum (Sec. 8.2).
 
     ``V̂(a, k) = (1/N) · min(M, N/n_{a,k}) · clicks_{a,k}``, where a stood n_{a,k} times at position k among the N lists
@@ -57,7 +65,7 @@ class ItemPositionIps(Rival):
         row, rank = np.concatenate(rows), np.concatenate(ranks)
         lists = Lists(pair[row], totals.context[pair[row]], rank + 1)
         best = np.maximum(best_placed(placed, estimate, totals.pairs), 0)
-        return Choice(lists, value[row, rank], best, usual_values(totals, estimate))
+        return Choice(lists, value[row, rank], best, incumbent_values(totals, estimate))
 
 
 def _within_reach(totals: Totals, estimate: FloatArray) -> IntArray:

@@ -6,7 +6,7 @@ import numpy as np
 
 from prudent.base.arrays import FloatArray, IntArray
 from prudent.base.errors import LogError
-from prudent.policies.baselines.base import Choice, Rival, best_placed, first_of_best, rivals, usual_values
+from prudent.policies.baselines.base import Baseline, Choice, baselines, best_placed, first_of_best, incumbent_values
 from prudent.policies.baselines.totals import Totals
 from prudent.policies.ranking import Lists
 
@@ -17,9 +17,9 @@ _DEPENDENT = 1e-10  # less of a row than this is not its own: the rest is a sum 
 _BITS = 33  # kept of an estimate: the last ones depend on how many threads the linear algebra had
 
 
-@rivals.register("pi")
+@baselines.register("pi")
 @dataclass(frozen=True)
-class PseudoInverse(Rival):
+class PseudoInverse(Baseline):
     """Least squares of clicks per list on which item stands where (Sec. 8.2, after Swaminathan et al. 2017).
 
     ``φ̂ = (E[1_A 1_Aᵀ])† E[Y 1_A]``, where 1_A marks the items of list A at their positions, Y is the number of
@@ -53,7 +53,7 @@ class PseudoInverse(Rival):
         best = best_placed(placed, phi, totals.pairs)
         everywhere = np.bincount(placed.pair, minlength=totals.pairs) == totals.length
         best = np.where(everywhere, best, np.maximum(best, 0))
-        return Choice(lists, np.concatenate(adds)[order], best, usual_values(totals, phi))
+        return Choice(lists, np.concatenate(adds)[order], best, incumbent_values(totals, phi))
 
 
 def weights(totals: Totals) -> FloatArray:

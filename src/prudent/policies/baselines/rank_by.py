@@ -8,11 +8,11 @@ from numpy.typing import NDArray
 from prudent import __version__
 from prudent.base.errors import LogError, UsageError
 from prudent.base.spec import whole_number
-from prudent.counts.counts import MAX_BAD, Counts, check_max_bad
+from prudent.counts.counts import MAX_REJECTED, Counts, check_max_rejected
 from prudent.counts.lists import read_lists
 from prudent.engines.duckdb.engine import DuckDB
 from prudent.logs.log import Log
-from prudent.policies.baselines.base import Rival, rivals
+from prudent.policies.baselines.base import Baseline, baselines
 from prudent.policies.baselines.totals import fold
 from prudent.policies.policy import Policy
 from prudent.policies.rank import CONTEXTS, append, differences, named_lists, named_scores, only
@@ -20,11 +20,11 @@ from prudent.policies.rank import CONTEXTS, append, differences, named_lists, na
 
 def rank_by(
     log: Log,
-    method: str | Rival,
+    method: str | Baseline,
     length: int | None = None,
     min_lists: int = 1,
     engine: DuckDB | None = None,
-    max_bad: float = MAX_BAD,
+    max_rejected: float = MAX_REJECTED,
 ) -> Policy:
     """Find, for every context, the best list by a method that `rank` is compared with.
 
@@ -41,15 +41,15 @@ def rank_by(
     min_lists
         Contexts with fewer logged lists are left out, so that the caller keeps its own ranking there.
     """
-    rival = rivals.parse(method) if isinstance(method, str) else method
+    rival = baselines.parse(method) if isinstance(method, str) else method
     if isinstance(log, Counts):
         raise UsageError(f"{rival} needs the log itself: counts have forgotten whole lists.")
     if not isinstance(log, Log):
         raise UsageError(f"rank_by takes a Log, not a {type(log).__name__}: prudent.rank_by(prudent.Log(...), ...).")
     length = None if length is None else whole_number("length", length, 1)
     min_lists = whole_number("min_lists", min_lists, 0)
-    check_max_bad(max_bad)
-    connection, shown, tally = read_lists(log, engine or DuckDB(), length, max_bad)
+    check_max_rejected(max_rejected)
+    connection, shown, tally = read_lists(log, engine or DuckDB(), length, max_rejected)
     if not shown.clicks.any():
         where = "" if length is None else f" in its first {length:,} positions"
         raise LogError(f"Not one of the {tally.lists:,} lists has a click{where}: there is nothing to learn from.")
@@ -59,7 +59,7 @@ def rank_by(
         raise LogError(f"No context has {min_lists:,} logged lists: there is nothing to rank.")
     choice = rival.choose(totals)
     listed = kept[choice.lists.context]
-    new, usual = only(choice.lists, kept), only(totals.listing(totals.usual), kept)
+    new, incumbent = only(choice.lists, kept), only(totals.listing(totals.incumbent), kept)
     counted: dict[str, NDArray[Any]] = {
         "positive": totals.positive.astype(np.float64),
         "negative": (totals.impressions - totals.positive).astype(np.float64),
@@ -77,9 +77,14 @@ def rank_by(
     append(connection, "scores", everything, named_scores(0, totals.pairs))
     evidence = {name: column[new.row] for name, column in counted.items()}
     append(connection, "lists", {**chosen, **evidence}, named_lists(0, totals.pairs))
-    values = {"value": np.bincount(new.context, adds, minlength=len(kept)), "usual_value": choice.usual}
-    differ = differences(new, usual, totals.length, len(kept))
-    per_context = {"lists": totals.logged, **values, "lower": values["value"], "usual_lower": values["usual_value"]}
+    values = {"value": np.bincount(new.context, adds, minlength=len(kept)), "incumbent_value": choice.incumbent}
+    differ = differences(new, incumbent, totals.length, len(kept))
+    per_context = {
+        "lists": totals.logged,
+        **values,
+        "lower": values["value"],
+        "incumbent_lower": values["incumbent_value"],
+    }
     append(connection, "per_context", {"number": np.arange(len(kept)), **per_context, "differ": differ, "kept": kept})
     share = np.where(kept, totals.logged, 0) / totals.logged[kept].sum()
     provenance = {

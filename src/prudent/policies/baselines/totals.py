@@ -8,7 +8,7 @@ import numpy as np
 
 from prudent.base.arrays import IntArray
 from prudent.click_models.base import number_items
-from prudent.counts.lists import Shown
+from prudent.counts.lists import ListBatch
 from prudent.policies.ranking import Lists
 
 
@@ -31,7 +31,7 @@ class ByPlace(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Totals:
-    """What all rivals learn from: integer sums over equal lists, in an order that does not depend on that of the log.
+    """What all baselines learn from: integer sums over equal lists, in an order that does not depend on the log's.
 
     Lists are sorted by context, the most often shown first, then by the numbers of their items from the top, a list
     before its continuation: the first of equals is the one to take.
@@ -69,7 +69,7 @@ class Totals:
         return np.bincount(self.list_context, self.n, minlength=contexts).astype(np.int64)
 
     @cached_property
-    def usual(self) -> IntArray:
+    def incumbent(self) -> IntArray:
         """Which list each logged context saw most often."""
         return np.flatnonzero(np.diff(self.list_context, prepend=-1))
 
@@ -114,7 +114,7 @@ class Totals:
         return np.bincount(self.placed.pair, self.placed.clicks, minlength=self.pairs).astype(np.int64)
 
 
-def fold(shown: Shown) -> Totals:
+def fold(shown: ListBatch) -> Totals:
     """Sum up equal lists, however they were clicked."""
     which, first = _number_rows(shown)
     n = np.bincount(which, shown.n, minlength=len(first)).astype(np.int64)
@@ -126,7 +126,7 @@ def fold(shown: Shown) -> Totals:
     return Totals(shown.context, items[order], clicks[order], n[order])
 
 
-def _number_rows(shown: Shown) -> tuple[IntArray, IntArray]:
+def _number_rows(shown: ListBatch) -> tuple[IntArray, IntArray]:
     """The number of each row among the distinct ones, sorted by item from the top, and one row of each number."""
     item = number_items(shown.context)
     size = int(item.max(initial=0)) + 2

@@ -16,7 +16,7 @@ class Candidate:
     """An item that was shown in a context or may be; None is what is not known."""
 
     item: Name
-    usual: int | None = None  # place in the list that was mostly shown
+    incumbent: int | None = None  # place in the list that was mostly shown
     rank: int | None = None  # place in the new list
     impressions: float | None = None
     clicks: float | None = None
@@ -66,9 +66,9 @@ class Explanation:
         return [one.item for one in placed(self.candidates, "rank")]
 
     @property
-    def usual(self) -> list[Name]:
+    def incumbent(self) -> list[Name]:
         """The list that was mostly shown."""
-        return [one.item for one in placed(self.candidates, "usual")]
+        return [one.item for one in placed(self.candidates, "incumbent")]
 
     @property
     def fallen_for(self) -> tuple[Candidate, ...]:
@@ -137,8 +137,8 @@ class Explanation:
         return f"<table><caption>{title}</caption><thead><tr>{columns}</tr></thead><tbody>{body}</tbody></table>{said}"
 
 
-def placed(candidates: Iterable[Candidate], by: Literal["rank", "usual"]) -> list[Candidate]:
-    """Those that have a place in the new list, or in the usual one, from the top."""
+def placed(candidates: Iterable[Candidate], by: Literal["rank", "incumbent"]) -> list[Candidate]:
+    """Those that have a place in the new list, or in the incumbent one, from the top."""
     return sorted((one for one in candidates if getattr(one, by)), key=attrgetter(by))
 
 
@@ -153,7 +153,7 @@ def _pad(cell: str, width: int, left: bool) -> str:
 def _cells(one: Candidate) -> tuple[str, ...]:
     numbers = ("" if value is None else f"{value:.3f}" for value in (one.lower, one.mean, one.upper))
     counts = ("" if value is None else f"{value:,.0f}" for value in (one.clicks, one.impressions))
-    places = ("–" if place is None else str(place) for place in (one.rank, one.usual))
+    places = ("–" if place is None else str(place) for place in (one.rank, one.incumbent))
     return (*places, repr(one.item), *numbers, *counts, one.why)
 
 

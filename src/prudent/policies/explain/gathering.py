@@ -15,7 +15,7 @@ from prudent.bounds.bayes import PosteriorBound
 from prudent.counts.counts import Counts
 from prudent.policies.explain.base import Candidate, Explanation, Name
 from prudent.policies.explain.sentences import Known, in_words
-from prudent.policies.ranking import usual_lists
+from prudent.policies.ranking import incumbent_lists
 
 if TYPE_CHECKING:
     from prudent.policies.policy import Policy
@@ -50,7 +50,7 @@ def explain(
         score = (row.lower, row.mean, upper.get(pair)) if row and found.bound else (None, None, None)
         trials = row[2:4] if row else (None, None)
         candidates[pair[0]].append(
-            Candidate(pair[1], seen.usual, found.rank.get(pair), impressions, clicks, *score, *trials)
+            Candidate(pair[1], seen.incumbent, found.rank.get(pair), impressions, clicks, *score, *trials)
         )
     believes = isinstance(found.bound, PosteriorBound)
     order = "" if found.bound is None else "estimate" if isinstance(found.bound, Mle) else "lower bound"
@@ -155,7 +155,7 @@ def as_column(names: Sequence[Name]) -> NDArray[Any]:
 
 
 class _Shown(NamedTuple):
-    usual: int | None
+    incumbent: int | None
     impressions: int
     clicks: float
 
@@ -166,8 +166,8 @@ _NEVER = _Shown(None, 0, 0.0)
 def _shown(
     counts: Counts, contexts: Sequence[Name], asked: Sequence[Pair], length: int, most: int | None
 ) -> dict[Pair, _Shown]:
-    """The usual place, impressions and clicks of the pairs that are asked for, usual, or clicked most often."""
-    names = counts.numbered
+    """The incumbent place, impressions and clicks of the pairs that are asked for, incumbent, or clicked most often."""
+    names = counts.index
     cursor = names.connection.cursor()
     kind = str(cursor.table("contexts").types[0])
     if (kind == "VARCHAR") != isinstance(contexts[0], str):
@@ -179,9 +179,9 @@ def _shown(
     number = np.flatnonzero(np.repeat(marked, names.pairs_of))
     cells = names.some(marked).cells
     impressions, clicks = cells.per_pair(), cells.per_pair(cells.click)
-    usual = usual_lists(cells, length)
+    incumbent = incumbent_lists(cells, length)
     place = np.zeros(cells.pairs, np.int64)
-    place[usual.row] = usual.rank
+    place[incumbent.row] = incumbent.rank
     kept = place > 0
     if most is None:
         kept[:] = True

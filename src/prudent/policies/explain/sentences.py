@@ -18,13 +18,13 @@ class Known:
 
 def in_words(candidates: Sequence[Candidate], known: Known) -> tuple[Candidate, ...]:
     """The same candidates, each with its sentence: the new list first, then what left it, then the rest."""
-    listed, usual = placed(candidates, "rank"), placed(candidates, "usual")
-    told = (replace(one, why=_why(one, listed, usual, known)) for one in candidates)
+    listed, incumbent = placed(candidates, "rank"), placed(candidates, "incumbent")
+    told = (replace(one, why=_why(one, listed, incumbent, known)) for one in candidates)
     return tuple(sorted(told, key=_reading_order))
 
 
 def _reading_order(one: Candidate) -> tuple[float, float, float, str]:
-    return one.rank or math.inf, one.usual or math.inf, -_low(one), str(one.item)
+    return one.rank or math.inf, one.incumbent or math.inf, -_low(one), str(one.item)
 
 
 def _low(one: Candidate) -> float:
@@ -35,61 +35,61 @@ def _high(one: Candidate) -> float:
     return math.inf if one.upper is None else one.upper
 
 
-def _why(one: Candidate, listed: list[Candidate], usual: list[Candidate], known: Known) -> str:
+def _why(one: Candidate, listed: list[Candidate], incumbent: list[Candidate], known: Known) -> str:
     if one.rank is None:
-        start = "left the list" if one.usual else "not listed"
+        start = "left the list" if one.incumbent else "not listed"
         if one.lower is None and known.all_scored:
             return f"{start}: no longer among the candidates"
         return _behind(start, one, listed, "in the list", known)
-    if not usual:  # nobody knows where it stood
+    if not incumbent:  # nobody knows where it stood
         return _say(f"at {one.rank}", _seen(one))
-    if one.usual is None:
+    if one.incumbent is None:
         if one.unseen:
             return "new: never shown" + (", so only the prior speaks" if known.prior else "")
-        left = [other for other in usual if other.rank is None]
+        left = [other for other in incumbent if other.rank is None]
         return _before(f"enters at {one.rank}", one, left, "that left", known)
-    if one.usual == one.rank:
+    if one.incumbent == one.rank:
         return _say("stays", _seen(one))
-    was_above = {other.item for other in usual if (other.usual or 0) < one.usual}
+    was_above = {other.item for other in incumbent if (other.incumbent or 0) < one.incumbent}
     is_above = {other.item for other in listed if (other.rank or 0) < one.rank}
-    if one.rank < one.usual:
-        passed = [other for other in usual if other.item in was_above - is_above]
-        return _before(f"up {one.usual - one.rank}", one, passed, "it passes", known)
+    if one.rank < one.incumbent:
+        passed = [other for other in incumbent if other.item in was_above - is_above]
+        return _before(f"up {one.incumbent - one.rank}", one, passed, "it passes", known)
     passed_by = [other for other in listed if other.item in is_above - was_above]
-    return _behind(f"down {one.rank - one.usual}", one, passed_by, "that passed it", known)
+    return _behind(f"down {one.rank - one.incumbent}", one, passed_by, "that passed it", known)
 
 
 def _before(start: str, one: Candidate, others: list[Candidate], which: str, known: Known) -> str:
     """Why it stands before others."""
     said = _say(start, _seen(one))
-    rivals = [other for other in others if other.lower is not None]
-    if not known.order or not rivals:
+    baselines = [other for other in others if other.lower is not None]
+    if not known.order or not baselines:
         return said
-    if _low(one) > max(map(_high, rivals)):
-        return f"{said}, clearly above {_items(rivals, which)}"
-    best = max(map(_low, rivals))
-    return said + _numbers(known.order, _low(one), best, "best", rivals, which) if _low(one) > best else said
+    if _low(one) > max(map(_high, baselines)):
+        return f"{said}, clearly above {_items(baselines, which)}"
+    best = max(map(_low, baselines))
+    return said + _numbers(known.order, _low(one), best, "best", baselines, which) if _low(one) > best else said
 
 
 def _behind(start: str, one: Candidate, others: list[Candidate], which: str, known: Known) -> str:
     """Why it stands behind others, or is not listed because of them."""
-    rivals = [other for other in others if other.lower is not None]
-    if not known.order or one.lower is None or not rivals:
+    baselines = [other for other in others if other.lower is not None]
+    if not known.order or one.lower is None or not baselines:
         return _say(start, _seen(one))
     if one.unseen:
         return f"{start}: never shown" + (", and the prior alone is not enough" if known.prior else "")
-    if any(_too_little(one, other) for other in rivals):
+    if any(_too_little(one, other) for other in baselines):
         few = "too little to trust" if one.impressions is None or one.impressions < _SOME else "not enough to be sure"
         return f"{start}: {_clicked(one)}: {few}"
-    if any(_flattered(one, other) for other in rivals):
+    if any(_flattered(one, other) for other in baselines):
         return f"{start}: {_seen(one)}, but it stood where more people look"
     said = _say(start, _seen(one))
-    if _high(one) < min(map(_low, rivals)):
-        return f"{said}, clearly below {_items(rivals, which)}"
+    if _high(one) < min(map(_low, baselines)):
+        return f"{said}, clearly below {_items(baselines, which)}"
     # What has passed it is before it, but what it is not listed for must all be.
     pick, whose = (max, "best") if one.rank else (min, "least")
-    bound = pick(map(_low, rivals))
-    return said + _numbers(known.order, _low(one), bound, whose, rivals, which) if _low(one) < bound else said
+    bound = pick(map(_low, baselines))
+    return said + _numbers(known.order, _low(one), bound, whose, baselines, which) if _low(one) < bound else said
 
 
 _SOME = 100  # views from which on nobody would call them too little

@@ -12,27 +12,27 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 from prudent.base.errors import UsageError
-from prudent.counts.lists import Shown as ShownArrays
-from prudent.policies.baselines import Choice, Rival, clip_for, fold, rivals
-from tests.reference import Shown
+from prudent.counts.lists import ListBatch as ShownArrays
+from prudent.policies.baselines import Baseline, Choice, baselines, clip_for, fold
+from tests.reference import LoggedList
 from tests.strategies import as_shown, logs
 
-every_rival = pytest.mark.parametrize("name", list(rivals))
-clipped = [name for name in rivals if any(field.name == "clip" for field in fields(rivals[name]))]  # type: ignore[arg-type]
+every_rival = pytest.mark.parametrize("name", list(baselines))
+clipped = [name for name in baselines if any(field.name == "clip" for field in fields(baselines[name]))]  # type: ignore[arg-type]
 every_clipped_rival = pytest.mark.parametrize("name", clipped)
 
 SETTINGS: dict[str, SearchStrategy[Any]] = {"clip": st.floats(0, inf, exclude_min=True) | st.integers(1, 2**53)}
 
 
-def values(name: str) -> SearchStrategy[Rival]:
+def values(name: str) -> SearchStrategy[Baseline]:
     """Methods with any settings; a setting not listed above keeps its default."""
-    cls = rivals[name]
+    cls = baselines[name]
     known = {f.name: SETTINGS[f.name] for f in fields(cls) if f.name in SETTINGS}  # type: ignore[arg-type]
     return st.builds(cls, **known)
 
 
 def same(first: Choice, second: Choice) -> bool:
-    arrays = [[*choice.lists, choice.adds, choice.best, choice.usual] for choice in (first, second)]
+    arrays = [[*choice.lists, choice.adds, choice.best, choice.incumbent] for choice in (first, second)]
     return all(a.tobytes() == b.tobytes() for a, b in zip(*arrays, strict=True))
 
 
@@ -43,26 +43,26 @@ def same(first: Choice, second: Choice) -> bool:
 @given(data=st.data())
 def test_text_round_trips(name: str, data: st.DataObject) -> None:
     rival = data.draw(values(name))
-    assert rivals.parse(str(rival)) == rival
+    assert baselines.parse(str(rival)) == rival
 
 
 @every_rival
 def test_its_plain_name_has_the_default_settings(name: str) -> None:
-    assert rivals.parse(name) == rivals[name]()
-    assert str(rivals[name]()) == name
+    assert baselines.parse(name) == baselines[name]()
+    assert str(baselines[name]()) == name
 
 
 @every_clipped_rival
 def test_infinity_can_be_written(name: str) -> None:
-    assert rivals.parse(f"{name}(clip=inf)") == rivals.parse(name)
-    assert str(rivals.parse(f"{name}(clip=50.0)")) == f"{name}(clip=50)"
+    assert baselines.parse(f"{name}(clip=inf)") == baselines.parse(name)
+    assert str(baselines.parse(f"{name}(clip=50.0)")) == f"{name}(clip=50)"
 
 
 @every_clipped_rival
 @pytest.mark.parametrize("clip", ["0", "-1", "nan", "-inf", "much", "[1, 2]"])
 def test_refuses_a_clip_that_caps_nothing(name: str, clip: str) -> None:
     with pytest.raises(UsageError, match=r"clip is .*; it must be a number above 0, or inf for none"):
-        rivals.parse(f"{name}(clip={clip})")
+        baselines.parse(f"{name}(clip={clip})")
 
 
 # --- lists --------------------------------------------------------------------------------------------------------
@@ -84,8 +84,8 @@ def test_lists_are_lists(name: str, data: st.DataObject) -> None:
         assert len(ranks) <= shown.length
     assert choice.adds.shape == row.shape
     assert choice.best.shape == shown.context.shape
-    assert choice.usual.shape == (len(set(context.tolist())),)
-    assert np.isfinite([*choice.adds, *choice.best, *choice.usual]).all()
+    assert choice.incumbent.shape == (len(set(context.tolist())),)
+    assert np.isfinite([*choice.adds, *choice.best, *choice.incumbent]).all()
     assert (choice.adds <= choice.best[row] + 1e-9).all(), "nowhere more than at the best place"
 
 
@@ -124,10 +124,10 @@ def test_a_log_shown_twice_says_the_same(name: str, data: st.DataObject) -> None
 
 @every_rival
 def test_without_clicks_nothing_is_worth_anything(name: str) -> None:
-    lists: list[Shown] = [("x", ("a", "b"), (0, 0)), ("x", ("b", "a"), (0, 0)), ("x", ("b", "a"), (0, 0))]
-    choice = rivals[name]().choose(fold(as_shown(lists)))
+    lists: list[LoggedList] = [("x", ("a", "b"), (0, 0)), ("x", ("b", "a"), (0, 0)), ("x", ("b", "a"), (0, 0))]
+    choice = baselines[name]().choose(fold(as_shown(lists)))
     assert choice.lists.row.tolist() == [1, 0], "what was shown most"
-    assert not np.any([*choice.adds, *choice.best, *choice.usual])
+    assert not np.any([*choice.adds, *choice.best, *choice.incumbent])
 
 
 @every_rival
@@ -138,7 +138,7 @@ def test_a_hundred_positions_are_not_too_many(name: str) -> None:
     shown = ShownArrays(np.zeros(120, np.int64), items, rng.random(items.shape) < 0.1, np.ones(30, np.int64))
     totals = fold(shown)
     assert sorted(map(tuple, totals.items.tolist())) == sorted(map(tuple, items.tolist()))
-    assert len(rivals[name]().lists(totals).row) == 100
+    assert len(baselines[name]().lists(totals).row) == 100
 
 
 # --- clips --------------------------------------------------------------------------------------------------------
