@@ -9,7 +9,7 @@ from typing import Any
 from prudent import __version__
 from prudent.base.errors import PrudentWarning, UsageError, did_you_mean
 from prudent.base.spec import as_number, whole_number
-from prudent.base.text import text_table
+from prudent.base.text import Column, text_table
 from prudent.counts.counts import MAX_REJECTED, Counts, check_max_rejected, describe_rejected
 from prudent.engines.duckdb.engine import DuckDB
 from prudent.evaluation.estimate import INTERVALS, Asked, Estimate, IntervalName, judge
@@ -93,7 +93,8 @@ class Evaluation:
 
     def __str__(self) -> str:
         rows = self.rows()
-        lines = text_table(HEADINGS, [row for row in rows if len(row) > 2])
+        columns = [Column(name, align="right" if i else "left") for i, name in enumerate(HEADINGS)]
+        lines = text_table(columns, [row for row in rows if len(row) > 2])
         untold = [f"{name}: {why}" for name, why in (row for row in rows if len(row) == 2)]
         return "\n".join([self.title, lines, *untold, *self.notes])
 

@@ -89,7 +89,7 @@ def gate_contexts(
 
 
 def better_lists(fit: Direct, incumbent: IntArray, confidence: float, min_lift: float) -> tuple[BoolArray, Trials]:
-    """In which contexts the policy's list clearly beats the incumbent one, and what is known of the incumbent one's items."""
+    """In which contexts the policy's list clearly beats the incumbent, and the evidence of the incumbent's items."""
     held = fit.held
     other = replace(held, target=incumbent, known=np.ones(held.contexts, bool))
     mine, theirs = try_items(held, fit.fitted), try_items(other, fit.fitted)
@@ -168,7 +168,8 @@ def mix(read: Read, policy: Policy, log: Log, model: str, asked: Asked, min_lift
         f"create table lists as select * from (select {columns} from policy join contexts using (context) "
         "where contexts.rowid in (select number from taken) union all "
         "select contexts.context, incumbent.rank, item, lower, mean, positive, negative, impressions "
-        "from incumbent join contexts on contexts.rowid = number join pairs on pairs.rowid = pair) order by context, rank"
+        "from incumbent join contexts on contexts.rowid = number join pairs on pairs.rowid = pair) "
+        "order by context, rank"
     )
     counts = {
         "better": int(better.sum()),

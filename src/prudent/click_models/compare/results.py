@@ -6,7 +6,7 @@ from math import floor, log10
 from typing import TYPE_CHECKING, Any
 
 from prudent.base.errors import UsageError
-from prudent.base.text import Tabular
+from prudent.base.results import Tabular
 
 if TYPE_CHECKING:
     from altair import VConcatChart as Chart

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from prudent.base.text import Tabular
+from prudent.base.results import Tabular
 from prudent.research.comparing import NEAR
 
 if TYPE_CHECKING:
