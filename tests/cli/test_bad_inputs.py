@@ -115,7 +115,7 @@ WHOLE: dict[str, tuple[str, str | bytes, list[str]]] = {
     "two objects in a line": ("two.jsonl", jsonl(GOOD) + '{"a": 1}{"a": 2}\n', ["two.jsonl, line 201", "not JSON"]),
     "an array among objects": ("arr.jsonl", jsonl(GOOD) + "[1, 2]\n" + jsonl(GOOD), ["line 201 is not a JSON object"]),
     "a number among objects": ("num.jsonl", jsonl(GOOD) + "42\n", ["num.jsonl, line 201 is not a JSON object: 42"]),
-    "a key twice": ("key.jsonl", jsonl(GOOD) + '{"context": 1, "context": 2}\n', ["key.jsonl, line 201", "twice"]),
+    "a key twice": ("key.jsonl", jsonl(GOOD) + '{"context": 1, "context": 2}\n', ["line 201", "duplicate key"]),
     "text for a list": ("text.jsonl", jsonl([*GOOD, {"items": "abc"}]), ["line 201 has no list in 'items'"]),
     "an object for a list": ("obj.jsonl", jsonl([*GOOD, {"clicks": {"a": 1}}]), ["line 201 has no list in 'clicks'"]),
     "gzip without its name": ("zip.jsonl", gzip.compress(jsonl(GOOD).encode()), ["zip.jsonl is gzipped", ".gz"]),
@@ -128,7 +128,7 @@ WHOLE: dict[str, tuple[str, str | bytes, list[str]]] = {
     "a missing column, csv": ("miss.csv", csv(GOOD_ROWS).replace("context", "contxt", 1), ["Did you mean 'contxt'?"]),
     "a missing column, jsonl": ("miss.jsonl", jsonl(GOOD).replace("items", "itmes"), ["mean 'itmes'?", "--items"]),
     "another case, jsonl": ("case.jsonl", jsonl(GOOD).replace("items", "Items"), ["Did you mean 'Items'?"]),
-    "a column twice, csv": ("dup.csv", csv([]).replace("item,", "context,"), ["2 columns that read 'context'"]),
+    "a column twice, csv": ("dup.csv", csv([]).replace("item,", "context,"), ["2 columns named 'context'"]),
     "clashing case, csv": ("clash.csv", csv([]).replace("item,", "Context,"), ["'context', 'Context'", "Rename"]),
     "clashing case, jsonl": ("clash.jsonl", jsonl([{**GOOD[0], "CONTEXT": 1}]), ["'CONTEXT', 'context'", "Rename"]),
     "a float for a context": ("float.jsonl", jsonl([{**row, "context": 1.5} for row in GOOD]), ["'context'", "double"]),
@@ -322,7 +322,7 @@ def test_log_given_as_a_policy(folder: Path) -> None:
 # --- bad lists are rejected and counted ---------------------------------------------------------------------------
 
 BAD_LISTS: dict[str, list[Row]] = {
-    "no context": [{"context": None, "items": ["a"], "clicks": [1]}],
+    "context missing": [{"context": None, "items": ["a"], "clicks": [1]}],
     "empty list": [
         {"context": "c0", "items": [], "clicks": []},
         {"context": "c0", "items": None, "clicks": [1]},
@@ -334,14 +334,14 @@ BAD_LISTS: dict[str, list[Row]] = {
         {"context": "c0", "items": ["a"], "clicks": []},
         {"context": "c0", "items": ["a"], "clicks": None},
     ],
-    "an item is missing": [
+    "item missing": [
         {"context": "c0", "items": ["a", None], "clicks": [1, 0]},
         {"context": "c0", "items": [None, None], "clicks": [1, 0]},
     ],
-    "a click is neither 0 nor 1": [
+    "click other than 0 or 1": [
         {"context": "c0", "items": ["a"], "clicks": [click]} for click in (float("nan"), -1, 2, 0.5, None, 1e300)
     ],
-    "an item twice in one list": [{"context": "c0", "items": ["a", "b", "a"], "clicks": [1, 0, 0]}],
+    "duplicate item in a list": [{"context": "c0", "items": ["a", "b", "a"], "clicks": [1, 0, 0]}],
 }
 BAD_TEXT_CLICKS: list[Row] = [
     {"context": "c0", "items": ["a"], "clicks": [click]} for click in ("yes", "", "NaN", "-1", "2", "1,0", "0x1")
@@ -391,7 +391,7 @@ def test_clicks_as_text(folder: Path, form: str) -> None:
     good[0]["clicks"], good[1]["clicks"] = [" 1 ", "FALSE", "1.0"], ["0.0", "False", "True"]
     assert rejections(WRITERS[form](good)) == (LISTS, {})
     rows = good + BAD_TEXT_CLICKS
-    assert rejections(WRITERS[form](rows)) == (LISTS, {"a click is neither 0 nor 1": len(BAD_TEXT_CLICKS)})
+    assert rejections(WRITERS[form](rows)) == (LISTS, {"click other than 0 or 1": len(BAD_TEXT_CLICKS)})
 
 
 @pytest.mark.parametrize("form", WRITERS)
@@ -403,13 +403,13 @@ def test_clicks_as_booleans(folder: Path, form: str) -> None:
 
 def test_clicks_of_no_use(folder: Path) -> None:
     rows = [{**row, "clicks": [{"at": 1}, {"at": 2}, {"at": 3}]} for row in GOOD]
-    assert rejections(WRITERS["arrow"](rows)) == (0, {"a click is neither 0 nor 1": LISTS})
+    assert rejections(WRITERS["arrow"](rows)) == (0, {"click other than 0 or 1": LISTS})
 
 
 @pytest.mark.parametrize("name", [7, 7.5, True, {"id": 1}, ["a"], 10**22])
 def test_name_of_another_type_in_json(folder: Path, name: object) -> None:
     """Even below the sample: 7 must not become '7', nor 7.5 become 8."""
-    reason = "a name of another type than the others"
+    reason = "name of another type than the others"
     bad = [{**GOOD[0], "context": name}, {**GOOD[0], "items": ["x", name, "z"]}]
     Path("mixed.jsonl").write_text(jsonl([*GOOD, *bad]))
     assert rejections("mixed.jsonl") == (LISTS, {reason: 2})
@@ -421,18 +421,18 @@ def test_text_among_integers_in_json(folder: Path) -> None:
     many = [{"context": i, "items": [7, -8], "clicks": [1, 0]} for i in range(12_000)]
     bad = [{"context": name, "items": [7], "clicks": [1]} for name in ("007", 7.5, True, 2**64)]
     Path("mixed.jsonl").write_text(jsonl(many + bad))
-    assert rejections("mixed.jsonl") == (12_000, {"a name of another type than the others": 4})
+    assert rejections("mixed.jsonl") == (12_000, {"name of another type than the others": 4})
 
 
 BAD_ROWS: dict[str, list[list[Row]]] = {
-    "no context": [[{"context": None}]],
-    "an item is missing": [[{"item": None}]],
-    "a click is neither 0 nor 1": [[{"click": click}] for click in ("yes", "NaN", -1, 2, 0.5, None)],
-    "an item twice in one list": [[{}, {"position": 2}]],
-    "no impression id": [[{"impression": None}]],
-    "one impression id in several contexts": [[{}, {"position": 2, "context": "c1", "item": "b"}]],
-    "a position twice under one impression id": [[{}, {"item": "b"}]],
-    "positions are not 1, 2, 3 and so on": [
+    "context missing": [[{"context": None}]],
+    "item missing": [[{"item": None}]],
+    "click other than 0 or 1": [[{"click": click}] for click in ("yes", "NaN", -1, 2, 0.5, None)],
+    "duplicate item in a list": [[{}, {"position": 2}]],
+    "impression id missing": [[{"impression": None}]],
+    "impression id in several contexts": [[{}, {"position": 2, "context": "c1", "item": "b"}]],
+    "duplicate position in a list": [[{}, {"item": "b"}]],
+    "positions other than 1, 2, 3, ...": [
         [{"position": 0}, {"position": 1, "item": "b"}],
         [{"position": 1}, {"position": 3, "item": "b"}],
         *([{"position": position}] for position in (2, -1, 1.5, None, "first", 10**9, 2**63, 10**22, 1e300)),
@@ -461,23 +461,23 @@ def test_repeated_impression_id(folder: Path) -> None:
     """A second list under the id of the first takes both out: which row belongs to which is anyone's guess."""
     again = [{**GOOD_ROWS[k], "item": f"x{k}"} for k in range(3)]
     Path("rows.csv").write_text(csv([*GOOD_ROWS, *again]))
-    assert rejections("rows.csv", "rows") == (LISTS - 1, {"a position twice under one impression id": 1})
+    assert rejections("rows.csv", "rows") == (LISTS - 1, {"duplicate position in a list": 1})
 
 
 @pytest.mark.parametrize("column", ["context", "item"])
 def test_nul_byte(folder: Path, column: str) -> None:
     bad = {"impression": "bad", "context": "c0", "item": "a", "position": 1, "click": 1, column: "a\0b"}
     Path("nul.csv").write_text(csv([*GOOD_ROWS, bad]))
-    assert rejections("nul.csv", "rows") == (LISTS, {"a name with a NUL byte": 1})
+    assert rejections("nul.csv", "rows") == (LISTS, {"NUL byte in a name": 1})
     listed = {"context": bad["context"], "items": [bad["item"]], "clicks": [1]}
     Path("nul.jsonl").write_text(jsonl([*GOOD, listed]))
-    assert rejections("nul.jsonl") == (LISTS, {"a name with a NUL byte": 1})
+    assert rejections("nul.jsonl") == (LISTS, {"NUL byte in a name": 1})
 
 
 def test_column_of_nothing(folder: Path) -> None:
     rows = [{**row, "context": None} for row in GOOD]
     for form, write in WRITERS.items():
-        assert rejections(write(rows)) == (0, {"no context": LISTS}), form
+        assert rejections(write(rows)) == (0, {"context missing": LISTS}), form
 
 
 def test_few_bad_lists_are_reported_and_many_stop(folder: Path) -> None:
@@ -485,16 +485,16 @@ def test_few_bad_lists_are_reported_and_many_stop(folder: Path) -> None:
     Path("few.jsonl").write_text(jsonl(GOOD + 2 * bad))
     ran = run("count", "few.jsonl", "-o", "few.parquet")
     assert ran.code == 0
-    assert "Rejected 2 × no context." in ran.said
-    assert json.loads(Path("few.parquet.manifest.json").read_text())["rejected"] == {"no context": 2}
-    assert "2 × no context" in run("rank", "few.parquet", "-o", "policy.parquet").said
+    assert "Rejected 2 × context missing." in ran.said
+    assert json.loads(Path("few.parquet.manifest.json").read_text())["rejected"] == {"context missing": 2}
+    assert "2 × context missing" in run("rank", "few.parquet", "-o", "policy.parquet").said
 
     Path("many.jsonl").write_text(jsonl(GOOD + 3 * bad))
     message = refused("many.jsonl")
     assert message.startswith(
         "3 of 203 lists in many.jsonl are bad (1.5%, more than max_rejected=0.01 (--max-rejected) allows)"
     )
-    assert "3 × no context" in message
+    assert "3 × context missing" in message
     assert run("count", "many.jsonl", "-o", "out.parquet", "--max-rejected", "0.02").code == 0
     assert run("count", "few.jsonl", "-o", "none.parquet", "--max-rejected", "0").code == 3
 
@@ -502,7 +502,7 @@ def test_few_bad_lists_are_reported_and_many_stop(folder: Path) -> None:
 def test_a_faulty_list_is_counted_once(folder: Path) -> None:
     worst = {"context": None, "items": ["a", "a", None], "clicks": [7]}
     Path("worst.jsonl").write_text(jsonl([*GOOD, worst]))
-    assert rejections("worst.jsonl") == (LISTS, {"no context": 1})
+    assert rejections("worst.jsonl") == (LISTS, {"context missing": 1})
 
 
 # --- unusual, and right -------------------------------------------------------------------------------------------
@@ -643,19 +643,19 @@ def test_frames_of_nothing() -> None:
 
 def test_frames_with_a_column_twice() -> None:
     frame = pd.concat([SAME["pandas"](), pd.DataFrame({"context": C})], axis=1)
-    with pytest.raises(LogError, match="the DataFrame has 2 columns that read 'context'"):
+    with pytest.raises(LogError, match="the DataFrame has 2 columns named 'context'"):
         prudent.count(prudent.Log(frame))
     table = SAME["arrow"]().append_column("CONTEXT", pa.array(C))
-    with pytest.raises(LogError, match="the Table has 2 columns that read 'context'"):
+    with pytest.raises(LogError, match="the Table has 2 columns named 'context'"):
         prudent.count(prudent.Log(table))
 
 
 def test_parquet_with_a_column_twice(folder: Path) -> None:
     table = SAME["arrow"]()
     pq.write_table(table.append_column("Context", pa.array(C)), "clash.parquet")
-    assert "clash.parquet has 2 columns that read 'context'" in refused("clash.parquet")
+    assert "clash.parquet has 2 columns named 'context'" in refused("clash.parquet")
     pq.write_table(table.append_column("context", pa.array(C)), "twice.parquet")
-    assert "twice.parquet has 2 columns that read 'context'" in refused("twice.parquet")
+    assert "twice.parquet has 2 columns named 'context'" in refused("twice.parquet")
     pq.write_table(table.append_column("x", pa.array(C)).append_column("X", pa.array(C)), "other.parquet")
     assert prudent.count(prudent.Log("other.parquet")).tally.lists == 3
 
@@ -785,7 +785,7 @@ def test_everything_is_rejected(folder: Path) -> None:
     Path("bad.jsonl").write_text(jsonl([{"context": None, "items": ["a"], "clicks": [1]}] * 3))
     ran = run("check", "bad.jsonl")
     assert ran.code == 0
-    assert "no context 3" in ran.said
+    assert "context missing 3" in ran.said
     assert run("rank", "bad.jsonl", "-o", "out.parquet", "--max-rejected", 1).code == 3
 
 

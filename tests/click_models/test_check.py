@@ -46,7 +46,7 @@ def test_every_number_equals_a_plain_loop(lists: list[LoggedList]) -> None:
 
 def test_rejected_lists_are_told() -> None:
     counts = count([*MOVING, ("q", ("a", "a"), (0, 0))], max_rejected=1)
-    assert prudent.check(counts).rejected == {"an item twice in one list": 1}
+    assert prudent.check(counts).rejected == {"duplicate item in a list": 1}
     assert prudent.check(counts).lists == 51
 
 
@@ -79,7 +79,7 @@ def test_verdict_on_a_log_without_clicks() -> None:
 
 
 def test_verdicts_on_a_log_that_is_mostly_rejected() -> None:
-    health = replace(prudent.check(count(MOVING)), rejected={"no context": 900}, lists=100)
+    health = replace(prudent.check(count(MOVING)), rejected={"context missing": 900}, lists=100)
     assert health.verdicts()[0] == (
         "900 of 1,000 lists were rejected (90.0%): count and rank stop there, unless --max-rejected allows it."
     )

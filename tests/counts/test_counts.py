@@ -206,11 +206,11 @@ def test_several_files_are_read_as_their_sum(tmp_path: Path) -> None:
 def test_what_was_rejected_is_written_and_added(tmp_path: Path) -> None:
     log = prudent.Log(table([*SMALL, ("shoes", ("a", "a"), (0, 1))]))
     counts = prudent.count(log, max_rejected=0.5, to=tmp_path / "counts.parquet")
-    rejected = {"an item twice in one list": 1}
+    rejected = {"duplicate item in a list": 1}
     assert (counts.tally.lists, counts.tally.rejected, counts.tally.share_rejected) == (3, rejected, 0.25)
     assert counts == count(SMALL)
     both = prudent.Counts.read(tmp_path / "counts.parquet") + counts
-    assert (both.tally.lists, both.tally.rejected) == (6, {"an item twice in one list": 2})
+    assert (both.tally.lists, both.tally.rejected) == (6, {"duplicate item in a list": 2})
     with pytest.raises(LogError, match=r"1 of 4 lists .* are bad \(25.0%.*1 × an item twice in one list"):
         prudent.count(log, max_rejected=0.24)
 

@@ -127,7 +127,7 @@ def test_days_that_spark_counted(log: Path, quick: SparkSession, tmp_path: Path)
     one, other = (prudent.Counts.read(tmp_path / name, half_life="1d") for name in ("counts", "ours"))
     assert one == other
     assert one.tally == other.tally
-    assert one.tally.rejected == {"an item twice in one list": 1}
+    assert one.tally.rejected == {"duplicate item in a list": 1}
     with pytest.raises(UsageError, match=r"prudent\.count_on_spark"):
         prudent.count(prudent.Log(tmp_path / "day.parquet"), to="hdfs://somewhere/counts")
 
@@ -217,7 +217,7 @@ def test_a_tally_stands_in_the_file_and_needs_no_manifest(quick: SparkSession, t
     counts = prudent.count(prudent.Log(lists), to=tmp_path / "counts.parquet")
     (tmp_path / "counts.parquet.manifest.json").unlink()
     found = prudent.rank_on_spark(counts.files, tmp_path / "policy", prudent.Spark(quick), "cm")
-    assert found["counts"]["rejected"] == {"no context": 1} == dict(counts.tally.rejected)
+    assert found["counts"]["rejected"] == {"context missing": 1} == dict(counts.tally.rejected)
 
 
 def test_the_same_file_twice_is_a_mistake(counts: prudent.Counts, quick: SparkSession, tmp_path: Path) -> None:

@@ -129,7 +129,7 @@ def test_every_reason_in_lists(folder: Path, spark: prudent.Spark) -> None:
     more = [*named, {**GOOD[0], "items": ["x", 7, None]}, {**GOOD[0], "context": "a\0b"}, *bad.BAD_TEXT_CLICKS]
     Path("lists.jsonl").write_text(bad.jsonl([*GOOD, *faulty, *more]) + "null\n{}\n")
     _, _, tally = same("lists.jsonl", "lists", spark)
-    assert {*tally.rejected} == {*bad.BAD_LISTS, ODD, "a name with a NUL byte"}
+    assert {*tally.rejected} == {*bad.BAD_LISTS, ODD, "NUL byte in a name"}
     pq.write_table(pa.Table.from_pylist(bad.uniform([*GOOD, *faulty])), "lists.parquet")
     _, _, tally = same("lists.parquet", "lists", spark)
     assert {*tally.rejected} == {*bad.BAD_LISTS}
@@ -146,11 +146,11 @@ def test_every_reason_in_rows(folder: Path, spark: prudent.Spark, form: str) -> 
     expected = {*bad.BAD_ROWS}
     if form == "csv":
         Path("rows.csv").write_text(bad.csv([*found, nul]))
-        expected.add("a name with a NUL byte")
+        expected.add("NUL byte in a name")
     elif form == "jsonl":
         odd = [{"impression": impression, **first, "item": 7} for impression in ("odd", None)]
         Path("rows.jsonl").write_text(bad.jsonl([*found, nul, odd[0]]))
-        expected |= {"a name with a NUL byte", ODD}
+        expected |= {"NUL byte in a name", ODD}
         Path("rows_without.jsonl").write_text(bad.jsonl([*found, *odd]))
         same("rows_without.jsonl", "rows", spark)
     else:
@@ -160,8 +160,8 @@ def test_every_reason_in_rows(folder: Path, spark: prudent.Spark, form: str) -> 
 
 
 def test_every_reason_is_tested() -> None:
-    of_evaluation = "a propensity is no probability above 0"
-    assert {*bad.BAD_LISTS, *bad.BAD_ROWS, ODD, "a name with a NUL byte", of_evaluation} == {*REASONS}
+    of_evaluation = "propensity outside (0, 1]"
+    assert {*bad.BAD_LISTS, *bad.BAD_ROWS, ODD, "NUL byte in a name", of_evaluation} == {*REASONS}
 
 
 def test_propensities_are_not_for_spark(spark: prudent.Spark) -> None:
@@ -231,7 +231,7 @@ def test_column_of_nothing_goes_with_text(folder: Path, spark: prudent.Spark) ->
     for files in (empty, ["good.parquet", empty], [empty, "good.parquet"]):
         _, types, tally = same(files, "lists", spark)
         assert types[0] == ("context", "VARCHAR")
-        assert tally.rejected == {"no context": 1}
+        assert tally.rejected == {"context missing": 1}
 
 
 def test_columns_that_nobody_asked_for_may_clash(folder: Path, spark: prudent.Spark) -> None:

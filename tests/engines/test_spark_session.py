@@ -143,7 +143,7 @@ def test_types_that_only_spark_has(quick: SparkSession) -> None:
         "shoes", "SHOES", "boots", "BOOTS",
     }  # fmt: skip
     nothing = frame.selectExpr("null as context", "null as items", "clicks")
-    assert prudent.count(prudent.Log(nothing), engine=engine, max_rejected=1).tally == Tally(0, {"no context": 3})
+    assert prudent.count(prudent.Log(nothing), engine=engine, max_rejected=1).tally == Tally(0, {"context missing": 3})
     for context, kind in (("cast(context as binary)", "binary"), ("map(1, context)", "map<int,string>")):
         changed = frame.selectExpr(f"{context} as context", "items", "clicks")
         with pytest.raises(LogError, match=f"'context' for the context holds {kind}; names are text or integers"):
@@ -183,11 +183,11 @@ def test_what_was_seen_is_held_against_what_was_written(
     log, engine = prudent.Log(quick.createDataFrame(given)), prudent.Spark(quick)
     if seen == [3, 7, *[0] * 11]:  # as many lists as were written: Spark is believed
         monkeypatch.setattr(Observation, "get", {"lists": seen})
-        assert prudent.count(log, engine=engine, max_rejected=1).tally == Tally(3, {"no context": 7})
+        assert prudent.count(log, engine=engine, max_rejected=1).tally == Tally(3, {"context missing": 7})
         return
     if seen is not None:
         monkeypatch.setattr(Observation, "get", {"lists": seen})
-    assert prudent.count(log, engine=engine, max_rejected=1).tally == Tally(3, {"an item twice in one list": 1})
+    assert prudent.count(log, engine=engine, max_rejected=1).tally == Tally(3, {"duplicate item in a list": 1})
 
 
 def test_full_disk_is_not_the_fault_of_the_log(quick: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -145,7 +145,7 @@ def test_a_list_without_a_propensity_is_rejected(policy: prudent.Policy, bad: fl
     log = prudent.Log(pa.table(table), propensity="p")
     with pytest.warns(PrudentWarning, match="1 of 300 lists were rejected: 1 × a propensity"):
         found = prudent.evaluate(policy, log, "snips")
-    assert found.provenance["rejected"] == {"a propensity is no probability above 0": 1}
+    assert found.provenance["rejected"] == {"propensity outside (0, 1]": 1}
     assert found.provenance["lists"] == 299
     with pytest.raises(LogError, match="propensity"):
         prudent.evaluate(policy, log, "snips", max_rejected=0.001)

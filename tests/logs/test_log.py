@@ -6,7 +6,8 @@ import pytest
 
 import prudent
 from prudent.base.errors import LogError, UsageError
-from prudent.logs.log import REASONS, Candidates, file_format, find_files, first_bytes
+from prudent.logs.formats import file_format, find_files, first_bytes
+from prudent.logs.log import REASONS, Candidates
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ import pytest
 
 import prudent
 from prudent.base.errors import WriteError
-from prudent.logs.log import find_files
+from prudent.logs.formats import find_files
 from prudent.storage.files import check_target, make_folder, manifest_path, reason, replacing, write_manifest
 from tests.command import run, run_apart, run_process
 

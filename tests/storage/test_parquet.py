@@ -30,7 +30,7 @@ from tests.strategies import count, table
 
 LISTS = [("shoes", ("a", "b"), (1, 0))] * 3
 BAD = ("shoes", ("a", "a"), (0, 1))
-WHY = "an item twice in one list"
+WHY = "duplicate item in a list"
 
 numbers = st.integers(0, 2**63 - 1)
 tallies = st.builds(
@@ -100,7 +100,7 @@ def test_any_tool_reads_the_file_and_shows_the_key(tmp_path: Path) -> None:
 
 def test_counts_need_no_manifest(tmp_path: Path) -> None:
     counts = counted(tmp_path / "counts.parquet")
-    for content in ("not JSON", '{"lists": 7, "rejected": {"no context": 9}}', None):
+    for content in ("not JSON", '{"lists": 7, "rejected": {"context missing": 9}}', None):
         manifest = manifest_path(tmp_path / "counts.parquet")
         manifest.unlink() if content is None else manifest.write_text(content)
         assert prudent.Counts.read(tmp_path / "counts.parquet").tally == counts.tally
@@ -113,7 +113,7 @@ def test_older_files_have_their_tally_in_the_manifest(tmp_path: Path) -> None:
     file = tmp_path / "old.parquet"
     write_old(file)
     assert prudent.Counts.read(file).tally == Tally(3, {WHY: 1}, {"clicks outside their list": 2})
-    for content in ("not JSON", "[]", '{"lists": 3}', '{"rejected": {"no context": "9"}}'):
+    for content in ("not JSON", "[]", '{"lists": 3}', '{"rejected": {"context missing": "9"}}'):
         manifest_path(file).write_text(content)
         with pytest.raises(CountsError, match="is not a manifest of counts"):
             prudent.Counts.read(file)

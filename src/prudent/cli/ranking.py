@@ -79,7 +79,7 @@ def rank_command(
     """Find the best list of every context, from logs or from counts."""
     from prudent import bounds, click_models
     from prudent.click_models.compare import choose
-    from prudent.logs.log import find_files
+    from prudent.logs.formats import find_files
     from prudent.policies import baselines
     from prudent.policies.baselines.rank_by import rank_by
     from prudent.policies.rank import rank
@@ -186,7 +186,7 @@ def count_command(
 
     With --engine spark, an output with a scheme (hdfs://, s3a://, file:) becomes a folder of Parquet files; a plain path becomes one file on this machine.
     """  # noqa: E501 (a line break here would be one in a terminal)
-    from prudent.logs.log import find_files, has_scheme
+    from prudent.logs.formats import find_files, has_scheme
 
     place = output if has_scheme(output) else str(_target(output, day))
     _check_outside(place, inputs)
@@ -218,7 +218,7 @@ def _count_on_spark(
     inputs: Sequence[str], output: str, reading: Reading, spark: "Spark", max_rejected: float, day: str | None
 ) -> Mapping[str, Any]:
     from prudent.counts.counts import count
-    from prudent.logs.log import has_scheme
+    from prudent.logs.formats import has_scheme
     from prudent.policies.on_spark import count_on_spark
 
     log = open_log(inputs, reading, engine_of(reading))
@@ -282,7 +282,7 @@ def _spark(master: str, conf: Sequence[str] | None) -> "Spark":
 
 def _check_here(output: str, master: str, conf: Sequence[str] | None) -> None:
     """Without Spark, outputs are on this machine and nothing is said of Spark."""
-    from prudent.logs.log import has_scheme
+    from prudent.logs.formats import has_scheme
 
     if has_scheme(output):
         raise UsageError(f"{output} is not a path on this machine. Spark writes there: --engine spark.")

@@ -243,7 +243,7 @@ def engine_of(reading: Reading) -> "DuckDB":
 
 def files_of(inputs: Sequence[str]) -> list[Path]:
     """The files that are named, each of them once."""
-    from prudent.logs.log import find_files
+    from prudent.logs.formats import find_files
 
     files = find_files(inputs)
     real = [file.resolve() for file in files]  # the same file may go by several names
@@ -255,25 +255,14 @@ def files_of(inputs: Sequence[str]) -> list[Path]:
 
 def open_log(inputs: Sequence[str], reading: Reading, engine: "DuckDB") -> "Log":
     """The log as the options say; nothing is read yet."""
-    from prudent.logs.log import Log
-    from prudent.logs.readers import FORMATS
+    from prudent.logs.log import as_log
 
-    asked = {f.name for f in fields(Reading) if getattr(reading, f.name) != f.default}
-    columns = {f.name: getattr(reading, f.name) for f in fields(Reading) if f.name in Log.__dataclass_fields__}
-    if reading.format is None:
-        for name in sorted(asked & _UBI.keys() - {"context"}):
-            raise UsageError(f"--{name.replace('_', '-')} is for records of user behavior: add --format ubi.")
-        return Log(list(inputs), **columns | {"layout": reading.layout.value})
-    known = _UBI if reading.format is Format.ubi else {}
-    for f in fields(Reading):
-        if f.name in asked - known.keys() - {"format", "memory", "threads"}:
-            option = f"--{f.name.replace('_', '-')}"
-            raise UsageError(f"--format {reading.format.value} says what every column means: leave out {option}.")
-    settings = {setting: getattr(reading, name) for name, setting in known.items() if name in asked}
-    return FORMATS[reading.format.value](list(inputs), engine=engine, **settings)
+    settings = {f.name: getattr(reading, f.name) for f in fields(Reading) if f.name not in ("memory", "threads")}
+    settings = {name: str(s) if isinstance(s, StrEnum) else s for name, s in settings.items() if s != DEFAULTS[name]}
+    return as_log(list(inputs), engine=engine, **settings)
 
 
-_UBI = {"context": "context", "click_action": "clicks", "impression_action": "impressions"}  # option -> of `ubi`
+DEFAULTS = {f.name: f.default for f in fields(Reading)}
 
 
 def check_output(output: Path, others: Sequence[Path]) -> None:

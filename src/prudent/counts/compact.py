@@ -12,7 +12,7 @@ from prudent.base.errors import CountsError, WriteError
 from prudent.counts.counts import Counts
 from prudent.counts.days import Span, day_or_age, in_force, span_of
 from prudent.engines.duckdb.engine import DuckDB
-from prudent.logs.log import parquet_files
+from prudent.logs.formats import parquet_files
 from prudent.storage.files import make_folder, manifest_path, reason
 from prudent.storage.quoting import file_text
 

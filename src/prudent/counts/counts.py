@@ -19,7 +19,8 @@ from prudent.counts.days import UNIT, Days, choose, place
 from prudent.counts.index import Index, number
 from prudent.engines.base import Engine, Tally
 from prudent.engines.duckdb.engine import DuckDB, count_lists
-from prudent.logs.log import Candidates, Log, find_files, first_bytes, has_scheme, parquet_files
+from prudent.logs.formats import find_files, first_bytes, has_scheme, parquet_files
+from prudent.logs.log import Candidates, Log
 from prudent.storage.files import TemporaryFolder, check_not_read, manifest_path, replacing, write_manifest
 from prudent.storage.parquet import counts_format, counts_in, read_footer, tally_of, tally_text, version_in
 from prudent.storage.quoting import file_text, text

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from prudent.base.errors import CountsError, UsageError
-from prudent.logs.log import parquet_files
+from prudent.logs.formats import parquet_files
 from prudent.storage.files import make_folder
 
 UNIT = 1 << 20

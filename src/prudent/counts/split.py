@@ -17,8 +17,9 @@ from prudent.base.spec import as_number, whole_number
 from prudent.counts.counts import MAX_REJECTED, Counts, describe_rejected
 from prudent.engines.duckdb.engine import DuckDB
 from prudent.engines.duckdb.open import CSV_HEAD, Source, csv_header, delimiter, opened
+from prudent.logs.formats import find_files, first_bytes
 from prudent.logs.json_lines import without_bom
-from prudent.logs.log import Log, find_files, first_bytes
+from prudent.logs.log import Log
 from prudent.storage.files import TemporaryFolder, check_not_read, replacing, write_manifest
 from prudent.storage.quoting import file_text, identifier, text
 

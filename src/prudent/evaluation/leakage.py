@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 from prudent.base.errors import CountsError
 from prudent.counts.days import span_of
 from prudent.counts.split import files_behind
-from prudent.logs.log import Log, parquet_files
+from prudent.logs.formats import parquet_files
+from prudent.logs.log import Log
 from prudent.storage.files import manifest_path
 
 

@@ -1,4 +1,4 @@
-"""JSON Lines: where they are wrong, and without a byte order mark."""
+"""JSON Lines: the first invalid line, and removing a byte order mark."""
 
 import gzip
 import json
@@ -7,14 +7,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from prudent.logs.log import first_bytes
+from prudent.logs.formats import first_bytes
 
 BOM = b"\xef\xbb\xbf"
 LISTS = ("items", "clicks")
 
 
 def without_bom(file: Path, copy: Path) -> Path:
-    """A byte order mark is legal UTF-8, but DuckDB's JSON reader stumbles over it."""
+    """The file, or a copy without its byte order mark: legal UTF-8, but DuckDB's JSON reader rejects it."""
     if not first_bytes(file, len(BOM)).startswith(BOM):
         return file
     with gzip.open(file) if file.suffix.lower() == ".gz" else file.open("rb") as marked, copy.open("wb") as clean:
@@ -24,16 +24,16 @@ def without_bom(file: Path, copy: Path) -> Path:
 
 
 def json_fault(files: Sequence[Path], columns: Mapping[str, str]) -> str | None:
-    """Where JSON Lines are wrong: file, line and what; `columns` are meanings with their names.
+    """A message that names the first invalid line, or None; `columns` maps meanings to column names.
 
-    DuckDB counts the lines before a fault from where its buffer began; this looks again, from the top.
+    DuckDB counts lines from the start of its buffer, so its line numbers are wrong; this reads again from the top.
     """
     for file in files:
         with gzip.open(file) if file.suffix.lower() == ".gz" else file.open("rb") as lines:
             for number, line in enumerate(lines, start=1):
                 what = _json_line_fault(columns, line.removeprefix(BOM)) if line.strip() else None
                 if what is not None:
-                    return f"{file}, line {number} {what}. Mend or remove it."
+                    return f"{file}, line {number} {what}. Fix or remove it."
     return None
 
 
@@ -57,5 +57,5 @@ def _json_line_fault(columns: Mapping[str, str], line: bytes) -> str | None:
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     content = dict(pairs)
     if len(content) < len(pairs):
-        raise ValueError("one of its keys stands there twice")
+        raise ValueError("duplicate key")
     return content

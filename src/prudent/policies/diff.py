@@ -12,7 +12,7 @@ from prudent import __version__
 from prudent.base.errors import PolicyError
 from prudent.counts.counts import name_types
 from prudent.engines.duckdb.engine import DuckDB
-from prudent.logs.log import find_files
+from prudent.logs.formats import find_files
 from prudent.policies.policy import COLUMNS, Policy, check_same_manifest
 from prudent.storage.files import TemporaryFolder, replacing, write_manifest
 from prudent.storage.quoting import file_text, text

@@ -15,7 +15,7 @@ from prudent.base.errors import PolicyError, UnknownContextError, did_you_mean
 from prudent.counts.counts import Counts
 from prudent.engines.duckdb.engine import DuckDB
 from prudent.engines.duckdb.open import INTEGERS
-from prudent.logs.log import find_files
+from prudent.logs.formats import find_files
 from prudent.storage.files import check_not_read, manifest_path, replacing, write_manifest
 from prudent.storage.quoting import file_text, text
 

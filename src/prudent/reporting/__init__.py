@@ -15,7 +15,8 @@ from prudent.evaluation.evaluate import DECIDES, DEFAULTS, Evaluation, ask, open
 from prudent.evaluation.gate import ask_gate, decide, refuse
 from prudent.evaluation.holdout import Reward
 from prudent.evaluation.leakage import not_held_out
-from prudent.logs.log import Log, find_files
+from prudent.logs.formats import find_files
+from prudent.logs.log import Log
 from prudent.policies.policy import Policy
 from prudent.reporting.render import render
 from prudent.reporting.summarize import summarize

@@ -13,7 +13,7 @@ from prudent.base.errors import LogError, PrudentWarning
 from prudent.counts.counts import describe_rejected
 from prudent.counts.lists import QUERY, ListBatch
 from prudent.engines.duckdb.engine import DuckDB
-from prudent.logs.log import find_text_files
+from prudent.logs.formats import find_text_files
 from prudent.logs.readers import read_labels, read_yandex, read_yandex_personalized
 from prudent.research.sources import LENGTH, YandexLike, clicked, draw_lists
 from prudent.storage.files import TemporaryFolder

@@ -14,7 +14,7 @@ from typing import Any, Literal
 from prudent import __version__
 from prudent.base.errors import PrudentWarning, UsageError, did_you_mean
 from prudent.bounds.base import check_delta
-from prudent.logs.log import find_text_files, first_bytes
+from prudent.logs.formats import find_text_files, first_bytes
 from prudent.policies.baselines import baselines, clip_for
 from prudent.research import default, figures, paper, readings
 from prudent.research.bench import METHODS, Bench, Outcome, check_methods

@@ -134,6 +134,22 @@ def test_a_single_hit_need_not_be_a_list(tmp_path: Path) -> None:
     assert lists_of(read(tmp_path, query("q", "a"), click("q", "a"))) == [("shoes", ("a",), (1,))]
 
 
+def test_the_former_name_of_the_hits(tmp_path: Path) -> None:
+    """Before specification 1.0, query_response_hit_ids were query_response_object_ids."""
+    former = {"query_id": "q", "user_query": "shoes", "query_response_object_ids": ["a", "b"]}
+    log = read(tmp_path, former, click("q", "b"))
+    assert lists_of(log) == [("shoes", ("a", "b"), (0, 1))]
+    assert not log.left_out
+
+
+@pytest.mark.parametrize("action", ["index", "create"])
+def test_action_lines_of_a_bulk_request_are_skipped(action: str, tmp_path: Path) -> None:
+    line = {action: {"_index": "ubi_queries", "_id": "7"}}
+    log = read(tmp_path, line, query("q", ["a", "b"]), line, click("q", "b"))
+    assert lists_of(log) == [("shoes", ("a", "b"), (0, 1))]
+    assert not log.left_out
+
+
 @pytest.mark.parametrize(
     "wrap", [lambda record: {"_index": "ubi", "_id": "x", "_source": record}, lambda record: record]
 )
@@ -153,9 +169,11 @@ def test_hostile_names(tmp_path: Path) -> None:
 
 def test_which_actions_are_clicks_and_impressions(tmp_path: Path) -> None:
     records = [query("q", None), event("view", "q", "a", 1), event("seen", "q", "b", 2), event("buy", "q", "a")]
-    log = read(tmp_path, *records, event("it's", "q", "b"), clicks=["buy", "it's"], impressions=("view", "seen"))
+    log = read(
+        tmp_path, *records, event("it's", "q", "b"), click_action=["buy", "it's"], impression_action=("view", "seen")
+    )
     assert lists_of(log) == [("shoes", ("a", "b"), (1, 1))]
-    log = read(tmp_path, *records, clicks="buy", impressions="view")
+    log = read(tmp_path, *records, click_action="buy", impression_action="view")
     assert lists_of(log) == [("shoes", ("a",), (1,))]
 
 
@@ -170,9 +188,9 @@ def test_another_context(path: str, found: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        ({"clicks": []}, "clicks is"),
-        ({"clicks": ""}, "clicks is ''"),
-        ({"clicks": "view", "impressions": ["view"]}, "'view' cannot be a click and an impression"),
+        ({"click_action": []}, "click_action is"),
+        ({"click_action": ""}, "click_action is ''"),
+        ({"click_action": "view", "impression_action": ["view"]}, "'view' cannot be a click and an impression"),
         ({"context": "query_attributes."}, "context is 'query_attributes.'"),
     ],
 )
@@ -185,7 +203,6 @@ def test_wrong_usage(wrong: dict[str, Any], said: str, tmp_path: Path) -> None:
 
 LEFT_OUT: dict[str, list[Any]] = {
     "records that are neither a query nor an event": [
-        {"index": {"_index": "ubi_queries"}},
         {"query_id": "q", "event_attributes": {}},
         [1],
         "text",
@@ -245,14 +262,14 @@ def test_queries_whose_contexts_differ_disagree(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("bad", "reason"),
     [
-        (query("r", ["a", None]), "an item is missing"),
-        (query("r", ["a", {"id": "b"}]), "an item is missing"),
-        (query("r", [1.5]), "an item is missing"),
-        (query("r", ["a\0"]), "an item is missing"),
-        (query("r", ["a"], "\0"), "no context"),
-        (query("r", ["a", "a"]), "an item twice in one list"),
-        (query("r", ["a"], None), "no context"),
-        (query("r", ["a"], ["x"]), "no context"),
+        (query("r", ["a", None]), "item missing"),
+        (query("r", ["a", {"id": "b"}]), "item missing"),
+        (query("r", [1.5]), "item missing"),
+        (query("r", ["a\0"]), "item missing"),
+        (query("r", ["a"], "\0"), "context missing"),
+        (query("r", ["a", "a"]), "duplicate item in a list"),
+        (query("r", ["a"], None), "context missing"),
+        (query("r", ["a"], ["x"]), "context missing"),
     ],
 )
 def test_lists_that_are_rejected(bad: Record, reason: str, tmp_path: Path) -> None:
@@ -463,7 +480,22 @@ REFUSED = {
         CONTENT.replace(b'"object_id": "b"', b'"object_id": "sku-1"'),
         ["no click is on an item of its list", "'sku-1'", "'a', 'b'"],
     ),
-    "other days": ("log.jsonl", CONTENT.replace(b'"q"', b'"r"', 1), ["no click names a query", "same days"]),
+    "other days": ("log.jsonl", CONTENT.replace(b'"q"', b'"r"', 1), ["query_id of a query with a list", "same days"]),
+    "no query_id in clicks": (
+        "log.jsonl",
+        CONTENT.replace(b'"query_id": "q", "client', b'"client'),
+        ["no click has a query_id"],
+    ),
+    "no object_id in clicks": (
+        "log.jsonl",
+        CONTENT.replace(b'"object_id": "b", ', b""),
+        ["no click has an event_attributes.object.object_id"],
+    ),
+    "no lists": (
+        "log.jsonl",
+        CONTENT.replace(b'"query_response_hit_ids"', b'"hits"'),
+        ["no query has a list", "query_response_hit_ids"],
+    ),
 }
 
 
@@ -474,6 +506,7 @@ def test_refused(name: str, content: bytes, said: list[str], tmp_path: Path) -> 
         ubi(tmp_path / name)
     for part in [name, *said]:
         assert part in str(refused.value)
+    assert ("same days" in str(refused.value)) == ("same days" in said)
 
 
 # --- the command line -----------------------------------------------------------------------------------------------
@@ -495,9 +528,9 @@ def test_commands(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--click-action", "buy"], "--click-action is for records of user behavior: add --format ubi"),
-        (["--format", "ubi", "--items", "shown"], "leave out --items"),
-        (["--format", "yandex", "--impression-action", "view"], "leave out --impression-action"),
+        (["--click-action", "buy"], "A log has no setting click_action (--click-action)"),
+        (["--format", "ubi", "--items", "shown"], "The format ubi has no setting items (--items): leave it out"),
+        (["--format", "yandex", "--impression-action", "view"], "no setting impression_action (--impression-action)"),
     ],
 )
 def test_options_that_do_not_go_together(options: list[str], said: str, tmp_path: Path) -> None:
@@ -518,7 +551,7 @@ def test_what_was_read_and_split_is_no_ubi_any_more(tmp_path: Path) -> None:
     assert run("split", records, "--format", "ubi", "-o", tmp_path / "parts", "--holdout", "0.5").code == 0
     ran = run("check", tmp_path / "parts" / "train.parquet", "--format", "ubi")
     assert ran.code == 3
-    assert "these are lists already, such as prudent split writes. Leave out --format" in ran.said
+    assert "these are already lists, such as prudent split writes. Leave out --format" in ran.said
     assert run("check", tmp_path / "parts" / "train.parquet").code == 0
 
 

@@ -280,9 +280,9 @@ def test_no_such_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
-        (tabs(2, 0, "Q", 7, 3, *URLS[:9]), "an item is missing"),
-        (tabs(2, 0, "Q", 7, 3), "an item is missing"),
-        (tabs(2, 0, "Q", 7, 3, *URLS[:9], 100), "an item twice in one list"),
+        (tabs(2, 0, "Q", 7, 3, *URLS[:9]), "item missing"),
+        (tabs(2, 0, "Q", 7, 3), "item missing"),
+        (tabs(2, 0, "Q", 7, 3, *URLS[:9], 100), "duplicate item in a list"),
     ],
 )
 def test_pages_that_are_rejected(line: str, reason: str, file: Path) -> None:

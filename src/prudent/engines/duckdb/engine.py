@@ -100,13 +100,13 @@ def _from_rows(log: Log, source: Source) -> str:
             case when impression is null then count(*) else 1 end as copies,
             case
                 {f"when bool_or(odd) then {CODE[ODD]}" if source.kind == "jsonl" else ""}
-                when impression is null then {CODE["no impression id"]}
-                when count(context) < count(*) then {CODE["no context"]}
-                when min(context) <> max(context) then {CODE["one impression id in several contexts"]}
+                when impression is null then {CODE["impression id missing"]}
+                when count(context) < count(*) then {CODE["context missing"]}
+                when min(context) <> max(context) then {CODE["impression id in several contexts"]}
                 when count(distinct position) < count(position)
-                    then {CODE["a position twice under one impression id"]}
+                    then {CODE["duplicate position in a list"]}
                 when count(position) < count(*) or min(position) <> 1 or max(position) <> count(*)
-                    then {CODE["positions are not 1, 2, 3 and so on"]}
+                    then {CODE["positions other than 1, 2, 3, ..."]}
                 else 0
             end as fault
         from (
@@ -137,15 +137,15 @@ def _checked(log: Log, source: Source) -> str:
         select *,
             case
                 when fault > 0 then fault
-                when context is null then {CODE["no context"]}
+                when context is null then {CODE["context missing"]}
                 when items is null or len(items) = 0 then {CODE["empty list"]}
                 when clicks is null or len(clicks) <> len(items) then {CODE["items and clicks differ in length"]}
-                when list_count(items) < len(items) then {CODE["an item is missing"]}
+                when list_count(items) < len(items) then {CODE["item missing"]}
                 when list_count(clicks) < len(clicks) or list_min(clicks) < 0 or list_max(clicks) > 1
-                    then {CODE["a click is neither 0 nor 1"]}
-                when len(list_distinct(items)) < len(items) then {CODE["an item twice in one list"]}
+                    then {CODE["click other than 0 or 1"]}
+                when len(list_distinct(items)) < len(items) then {CODE["duplicate item in a list"]}
                 {_improper(source.types["propensity"]) if log.propensity is not None else ""}
-                {f"when {' or '.join(nul)} then {CODE['a name with a NUL byte']}" if look else ""}
+                {f"when {' or '.join(nul)} then {CODE['NUL byte in a name']}" if look else ""}
                 else 0
             end as reason
         from lists
@@ -158,7 +158,7 @@ def _improper(kind: str) -> str:
     return f"""
         when propensity is null or len(propensity) {many} or list_count(propensity) < len(propensity)
             or list_min(propensity) < 1e-12 or list_max(propensity) > 1
-            then {CODE["a propensity is no probability above 0"]}
+            then {CODE["propensity outside (0, 1]"]}
     """
 
 

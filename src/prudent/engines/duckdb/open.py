@@ -18,8 +18,9 @@ from typing import Any
 import duckdb
 
 from prudent.base.errors import LogError, PrudentError
+from prudent.logs.formats import Format, file_format, find_files, first_bytes
 from prudent.logs.json_lines import BOM, LISTS, json_fault, without_bom
-from prudent.logs.log import Format, Log, Table, file_format, find_files, first_bytes
+from prudent.logs.log import Log, Table
 from prudent.storage.database import first_line
 from prudent.storage.quoting import file_text, identifier
 

@@ -41,14 +41,14 @@ def checked(log: Log, source: Source) -> DataFrame:
         f"""
         case
             when fault > 0 then fault
-            when context is null then {CODE["no context"]}
+            when context is null then {CODE["context missing"]}
             when items is null or size(items) = 0 then {CODE["empty list"]}
             when clicks is null or size(clicks) <> size(items) then {CODE["items and clicks differ in length"]}
-            when exists(items, item -> item is null) then {CODE["an item is missing"]}
+            when exists(items, item -> item is null) then {CODE["item missing"]}
             when exists(clicks, click -> click is null) or array_min(clicks) < 0 or array_max(clicks) > 1
-                then {CODE["a click is neither 0 nor 1"]}
-            when size(array_distinct(items)) < size(items) then {CODE["an item twice in one list"]}
-            {f"when {' or '.join(look)} then {CODE['a name with a NUL byte']}" if look else ""}
+                then {CODE["click other than 0 or 1"]}
+            when size(array_distinct(items)) < size(items) then {CODE["duplicate item in a list"]}
+            {f"when {' or '.join(look)} then {CODE['NUL byte in a name']}" if look else ""}
             else 0
         end as reason
         """,
@@ -83,13 +83,13 @@ def _from_rows(rows: DataFrame) -> DataFrame:
         f"""
         case
             {f"when odd then {CODE[ODD]}" if odd else ""}
-            when impression is null then {CODE["no impression id"]}
-            when contexts < rows then {CODE["no context"]}
-            when first_context <> last_context then {CODE["one impression id in several contexts"]}
+            when impression is null then {CODE["impression id missing"]}
+            when contexts < rows then {CODE["context missing"]}
+            when first_context <> last_context then {CODE["impression id in several contexts"]}
             when shown.position = sequence(1L, rows) then 0
             when size(array_distinct({positions})) < size({positions})
-                then {CODE["a position twice under one impression id"]}
-            else {CODE["positions are not 1, 2, 3 and so on"]}
+                then {CODE["duplicate position in a list"]}
+            else {CODE["positions other than 1, 2, 3, ..."]}
         end as fault
         """,
     )

@@ -24,8 +24,9 @@ from prudent.base.errors import LogError, PrudentError, WriteError
 from prudent.engines.duckdb.engine import DuckDB
 from prudent.engines.duckdb.open import CSV_HEAD, NAMES, csv_header, delimiter, no_names, opened
 from prudent.engines.spark import hadoop
+from prudent.logs.formats import HEAD, Format, find_files, first_bytes, has_scheme, one_format, path_names
 from prudent.logs.json_lines import BOM, LISTS
-from prudent.logs.log import HEAD, Format, Log, find_files, first_bytes, has_scheme, one_format, path_names
+from prudent.logs.log import Log
 from prudent.storage.quoting import backquoted
 
 _AT_ONCE = 16  # files that the driver opens side by side: on an object store each costs a journey

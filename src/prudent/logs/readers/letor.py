@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from prudent.base.arrays import BoolArray, IntArray
 from prudent.base.errors import LabelError
-from prudent.logs.log import find_text_files
+from prudent.logs.formats import find_text_files
 
 HIGHEST = 4
 """Labels go from 0, irrelevant, to this."""

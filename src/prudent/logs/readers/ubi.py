@@ -1,8 +1,7 @@
-"""User Behavior Insights (UBI) of OpenSearch, Elasticsearch and Solr: records of queries, and of what users did next.
+"""User Behavior Insights (UBI) of OpenSearch, Elasticsearch and Solr: records of queries and of user events.
 
-The records become a Parquet file of lists in three steps, all in DuckDB: the fields that matter are taken out of them,
-every query gets the one list it showed, and clicks are laid over the lists. All files are temporary and may be larger
-than memory.
+The records become a Parquet file of lists in three DuckDB steps: extract the fields, find the one list of every query,
+assign clicks to lists. All files are temporary and may be larger than memory.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,58 +11,61 @@ from pathlib import Path
 import duckdb
 
 from prudent.base.errors import LogError, UsageError, WriteError, did_you_mean
+from prudent.logs.formats import file_format, find_files, path_names
 from prudent.logs.json_lines import json_fault, without_bom
-from prudent.logs.log import Log, file_format, find_files, path_names
+from prudent.logs.log import Log
 from prudent.storage.database import Database, first_line
 from prudent.storage.files import TemporaryFolder, reason
 from prudent.storage.quoting import file_text, text
 
 Paths = str | PathLike[str] | Sequence[str | PathLike[str]]
 
-_ACTIONS_TO_NAME = 8  # to choose from, in a message
+_ACTIONS_TO_NAME = 8  # in a message
 
 
 def ubi(
-    *sources: Paths,
-    clicks: str | Sequence[str] = "click",
-    impressions: str | Sequence[str] = "impression",
+    *source: Paths,
+    click_action: str | Sequence[str] = "click",
+    impression_action: str | Sequence[str] = "impression",
     context: str = "user_query",
     engine: Database | None = None,
 ) -> Log:
-    """The records of User Behavior Insights, specification 1.0 to 1.3, as a `Log`.
+    """Read the records of User Behavior Insights, specification 1.0 to 1.3, as a `Log`.
 
-    ``sources`` are files, globs or several of them, JSON Lines (gzipped or not) or Parquet, such as
-    ``ubi("ubi_queries.ndjson", "ubi_events.ndjson")``. Which records are queries and which are events is told by their
-    fields: an event has an ``action_name``. A record may stand in the ``_source`` of a search hit.
+    ``source`` is files, globs or several of them, JSON Lines (gzipped or not) or Parquet, such as
+    ``ubi("ubi_queries.ndjson", "ubi_events.ndjson")``. The fields of a record show whether it is a query or an event:
+    an event has an ``action_name``. A record may be the ``_source`` of a search hit. Action lines of a bulk request
+    are skipped.
 
-    The list of a query is its ``query_response_hit_ids``; where these are missing, the items of its impression events,
-    by ``event_attributes.position.ordinal``. Ordinals begin at 0 if any impression has the ordinal 0, else at 1. A
-    position is clicked if at least one event of the query, by ``query_id``, has an action among ``clicks`` and the
-    item's ``event_attributes.object.object_id``. ``context`` is a field of the query, or a path such as
-    ``"query_attributes.category"``. Ids and contexts are text, as they are in the index: 7 and "7" are one id.
+    The list of a query is its ``query_response_hit_ids`` (formerly ``query_response_object_ids``); where these are
+    missing, the items of its impression events, by ``event_attributes.position.ordinal``. Ordinals begin at 0 if any
+    impression has the ordinal 0, else at 1. A position is clicked if at least one event of the query, by ``query_id``,
+    has a ``click_action`` and the item's ``event_attributes.object.object_id``. ``context`` is a field of the query,
+    or a path such as ``"query_attributes.category"``. Ids and contexts are text, as in the index: 7 and "7" are one id.
 
-    What cannot be used is dropped, and counted in ``left_out`` by reason.
+    Records that cannot be used are counted in ``left_out`` by reason.
     """
-    clicks, impressions = _actions(clicks, "clicks"), _actions(impressions, "impressions")
+    clicks = _actions(click_action, "click_action")
+    impressions = _actions(impression_action, "impression_action")
     for action in clicks:
         if action in impressions:
             raise UsageError(f"The action {action!r} cannot be a click and an impression at once.")
     if not all(context.split(".")):
         raise UsageError(f"context is {context!r}; it is a field of the query records, such as 'user_query'.")
-    files = find_files([name for source in sources for name in path_names(source)])
+    files = find_files([name for paths in source for name in path_names(paths)])
     folder = TemporaryFolder()
     lists = folder.path / "lists.parquet"
     with (engine or Database()).connect(spill=folder.path) as connection:
         try:
             connection.execute("set preserve_insertion_order = false")  # neither records nor lists have an order
-            for step in _taken_out(files, folder.path, context):
+            for step in _extract(files, folder.path, context):
                 connection.execute(step)
             _check_records(connection, files, clicks)
-            for step in _put_together(folder.path, clicks, impressions):
+            for step in _find_lists(folder.path, clicks, impressions):
                 connection.execute(step)
             connection.execute(f"copy ({_LISTS}) to {text(lists)} (format parquet)")
             left_out = _left_out(connection)
-            _check_landed(connection, files)
+            _check_clicks(connection, files)
         except duckdb.Error as error:
             raise _explain(error, files) from error
     for used in folder.path.iterdir():
@@ -72,27 +74,28 @@ def ubi(
     return Log([lists], origin=tuple(map(str, files)), left_out=left_out, _folder=folder)
 
 
-def _actions(given: str | Sequence[str], setting: str) -> list[str]:
-    actions = [given] if isinstance(given, str) else list(given)
-    if not all(actions) or (setting == "clicks" and not actions):
-        raise UsageError(f"{setting} is {given!r}; it is one or several names of actions, such as 'click'.")
+def _actions(names: str | Sequence[str], setting: str) -> list[str]:
+    actions = [names] if isinstance(names, str) else list(names)
+    if not all(actions) or (setting == "click_action" and not actions):
+        raise UsageError(f"{setting} is {names!r}; it is one or several names of actions, such as 'click'.")
     return actions
 
 
-# --- first step: records, from whatever they are written in ---------------------------------------------------------
+# --- first step: fields of the records ------------------------------------------------------------------------------
 
 _FIELDS = {
     "query_id": "/query_id",
     "action": "/action_name",
     "hits": "/query_response_hit_ids",
-    "asked": "/user_query",
+    "former_hits": "/query_response_object_ids",  # the name before specification 1.0
+    "user_query": "/user_query",
     "attributes": "/event_attributes",
     "object": "/event_attributes/object/object_id",
     "ordinal": "/event_attributes/position/ordinal",
 }
 
-# Text, or an integer as its text; a fraction, a structure or true is no name, and a NUL byte tells of a broken file.
-# A cast alone would name items {"id":1}. DuckDB calls integers of more than 64 bits fractions, but keeps their digits.
+# Text, or an integer as its text; a fraction, a structure or true is not a name, and a NUL byte means a broken file.
+# A cast alone would name items {"id":1}. DuckDB types integers beyond 64 bits as fractions, but keeps their digits.
 _NAME = """
     create temp macro name(field) as case json_type(field)
         when 'VARCHAR' then case when not contains(field ->> '$', chr(0)) then field ->> '$' end
@@ -101,20 +104,20 @@ _NAME = """
     end
 """
 
-# As the index reads them: 3, 3.0 and "3" are one integer.
+# As the index does: 3, 3.0 and "3" are one integer.
 _ORDINAL = r"""
     create temp macro whole(field) as
         try_cast(regexp_extract(field ->> '$', '^([0-9]{1,9})(\.0+)?$', 1) as integer)
 """
 
 
-def _taken_out(files: Sequence[Path], folder: Path, context: str) -> Sequence[str]:
-    """What makes the views `written`, records as JSON, and `records`, with `row`, a number as good as a name."""
+def _extract(files: Sequence[Path], folder: Path, context: str) -> Sequence[str]:
+    """Statements that make the views `written`, records as JSON, and `records`, numbered by `row`."""
     fields = {**_FIELDS, "context": "".join(f"/{_pointed(part)}" for part in context.split("."))}
     pointers = [*fields.values(), *(f"/_source{pointer}" for pointer in fields.values())]
-    # One look into a record for all fields; a null that is written there is as good as none.
+    # One parse of a record for all fields; a null counts as missing.
     either = [
-        f"coalesce(nullif(found[{place}], 'null'), nullif(found[{place + len(fields)}], 'null')) as {name}"
+        f"coalesce(nullif(values[{place}], 'null'), nullif(values[{place + len(fields)}], 'null')) as {name}"
         for place, name in enumerate(fields, start=1)
     ]
     records = folder / "records.parquet"
@@ -124,31 +127,39 @@ def _taken_out(files: Sequence[Path], folder: Path, context: str) -> Sequence[st
         f"create temp view written as {' union all '.join(_written(files, folder))}",
         f"""
             copy (
-                with looked_into as (
-                    select json_extract(record, [{", ".join(map(text, pointers))}]) as found from written
+                with parsed as (
+                    select json_extract(record, [{", ".join(map(text, pointers))}]) as values,
+                        json_keys(record) as keys
+                    from written
                 ),
-                fields as (select {", ".join(either)} from looked_into)
+                fields as (select keys, {", ".join(either)} from parsed),
+                hits as (select * replace (coalesce(hits, former_hits) as hits) from fields)
                 select name(query_id) as query_id,
                     case
+                        when keys in ({_BULK}) then 'bulk action'
                         when name(action) is not null then 'event'
                         when attributes is not null then null
-                        when query_id is not null or hits is not null or asked is not null then 'query'
+                        when query_id is not null or hits is not null or user_query is not null then 'query'
                     end as kind,
                     name(context) as context,
                     case
                         when json_type(hits) = 'ARRAY'
                             then nullif(list_transform(hits::json[], lambda hit: name(hit)), [])
-                        when hits is not null then [name(hits)]  -- to the index, a value is a list of one
+                        when hits is not null then [name(hits)]  -- in the index, a value is a list of one
                     end as items,
                     name(action) as action,
                     name(object) as item,
                     whole(ordinal) as ordinal
-                from fields
+                from hits
             ) to {text(records)} (format parquet)
         """,
         f"create temp view records as select *, file_row_number as row from read_parquet({file_text(records)}, "
         "file_row_number = true, hive_partitioning = false)",
     ]
+
+
+# Before each document, the body of a bulk request has a line such as {"index": {"_index": "ubi_queries"}}.
+_BULK = "['index'], ['create'], ['update'], ['delete']"
 
 
 def _written(files: Sequence[Path], folder: Path) -> list[str]:
@@ -157,7 +168,7 @@ def _written(files: Sequence[Path], folder: Path) -> list[str]:
     selects = []
     for file, kind in formats.items():
         if kind == "csv":
-            raise LogError(f"{file} is CSV, which holds no records of UBI: export JSON Lines or Parquet.")
+            raise LogError(f"{file} is CSV, which cannot hold UBI records: export JSON Lines or Parquet.")
         if kind == "parquet":
             read = f"read_parquet({file_text(file)}, binary_as_string = true, hive_partitioning = false)"
             selects.append(f"select to_json(columns) as record from {read} as columns")
@@ -183,18 +194,18 @@ def _check_records(connection: duckdb.DuckDBPyConnection, files: Sequence[Path],
         fields = connection.execute(f"select json_keys(record) {objects} limit 1").fetchall()
         if fields and {"items", "clicks"} <= set(fields[0][0]):
             raise LogError(
-                f"{where}: no query_response_hit_ids and no action_name, but items and clicks: these are lists "
-                "already, such as prudent split writes. Leave out --format (in Python, prudent.Log)."
+                f"{where}: no query_response_hit_ids and no action_name, but items and clicks: these are already "
+                "lists, such as prudent split writes. Leave out --format (in Python, use prudent.Log)."
             )
     if not queries:
-        found = "only events" if events else "neither queries nor events"
-        hits = "" if events else " Of the response to a search, write one hit per line: jq -c '.hits.hits[]'."
+        kinds = "only events" if events else "neither queries nor events"
+        hits = "" if events else " From the response to a search, write one hit per line: jq -c '.hits.hits[]'."
         raise LogError(
-            f"{where}: {found}. Give the records of queries too, which have a query_id and, best of all, "
+            f"{where}: {kinds}. Add the records of queries, which have a query_id and, preferably, "
             f"query_response_hit_ids.{hits}"
         )
     if not events:
-        raise LogError(f"{where}: only queries. Give the records of events too, which have an action_name.")
+        raise LogError(f"{where}: only queries. Add the records of events, which have an action_name.")
     by_action = dict(
         connection.execute(
             "select action, count(*) from records where kind = 'event' group by action order by count(*) desc, action"
@@ -204,15 +215,15 @@ def _check_records(connection: duckdb.DuckDBPyConnection, files: Sequence[Path],
         named = ", ".join(f"{action!r} ({n:,})" for action, n in list(by_action.items())[:_ACTIONS_TO_NAME])
         raise LogError(
             f"{where}: no event has the action {' or '.join(map(repr, clicks))}.{did_you_mean(clicks[0], by_action)} "
-            f"There are: {named}. Say which are clicks: clicks=... (--click-action)."
+            f"There are: {named}. Name the clicks: click_action=... (--click-action)."
         )
 
 
-# --- second and third step: lists, and the clicks on them -------------------------------------------------------------
+# --- second and third step: lists, and clicks on them ---------------------------------------------------------------
 
 
-def _put_together(folder: Path, clicks: Sequence[str], impressions: Sequence[str]) -> Sequence[str]:
-    """What makes the tables `known`, `paged`, `seen`, `pages` and `clicked`."""
+def _find_lists(folder: Path, clicks: Sequence[str], impressions: Sequence[str]) -> Sequence[str]:
+    """Statements that make the tables `known`, `paged`, `seen`, `pages` and `clicked`."""
     pages = folder / "pages.parquet"
     shown_actions = ", ".join(map(text, impressions)) or "null"
     return [
@@ -226,30 +237,30 @@ def _put_together(folder: Path, clicks: Sequence[str], impressions: Sequence[str
             create temp view impressions as
             select query_id, item, ordinal from records where kind = 'event' and action in ({shown_actions})
         """,
-        # Of several records under one id, those without hits say nothing. The others must say the same; whether they
-        # do is asked of 64 bits of each, which keeps lists out of the memory.
+        # Of several records under one id, those without hits are ignored. The others must be equal; comparing 64-bit
+        # hashes keeps lists out of memory.
         """
             create temp table known as
             select query_id,
                 coalesce(min(row) filter (items is not null), min(row)) as page,
                 count(items) > 0 as listed,
-                case when listed then min(said) filter (items is not null) <> max(said) filter (items is not null)
-                    else min(said) <> max(said)
+                case when listed then min(hashed) filter (items is not null) <> max(hashed) filter (items is not null)
+                    else min(hashed) <> max(hashed)
                 end as disagree
-            from (select *, hash(context, items) as said from queries where query_id is not null)
+            from (select *, hash(context, items) as hashed from queries where query_id is not null)
             group by query_id
         """,
-        # Hits that go on where others end, or that begin with them, are a page or a scroll further down.
+        # Hits that are disjoint, or that extend one another, are the next page or more after scrolling.
         """
             create temp table paged as
-            with told as (
+            with differing as (
                 select distinct query_id, context, items
                 from queries join known using (query_id)
                 where disagree and items is not null
             ),
             together as (
                 select query_id, list(items) as lists, max(items) as last  -- of a list and its beginnings, the list
-                from told
+                from differing
                 group by query_id
                 having count(context) in (0, count(*)) and count(distinct context) <= 1
             )
@@ -338,8 +349,8 @@ def _left_out(connection: duckdb.DuckDBPyConnection) -> dict[str, int]:
     return {why: n for why, n in zip(_LEFT_OUT, counted, strict=True) if n}
 
 
-def _check_landed(connection: duckdb.DuckDBPyConnection, files: Sequence[Path]) -> None:
-    """Clicks that all miss their lists are no log with few clicks but ids of two kinds."""
+def _check_clicks(connection: duckdb.DuckDBPyConnection, files: Sequence[Path]) -> None:
+    """Clicks of which none is on its list mean a missing field or ids of two kinds, not a log with few clicks."""
     if connection.execute("from clicked limit 1").fetchall():
         return
     where = ", ".join(map(str, files))
@@ -352,20 +363,34 @@ def _check_landed(connection: duckdb.DuckDBPyConnection, files: Sequence[Path]) 
             f"{where}: no click is on an item of its list. The first of them is on the object_id {item!r}, and its "
             f"list begins with {', '.join(map(repr, items[:3]))}: are these ids from the same field of the index?"
         )
-    raise LogError(f"{where}: no click names a query that shows a list, by its query_id. Are they from the same days?")
+    ((with_query, with_item),) = connection.execute("select count(query_id), count(item) from clicks").fetchall()
+    if not with_query:
+        raise LogError(f"{where}: no click has a query_id, so no click can be assigned to a list.")
+    if not with_item:
+        raise LogError(f"{where}: no click has an event_attributes.object.object_id, so the clicked item is unknown.")
+    if not connection.execute("from pages limit 1").fetchall():
+        raise LogError(
+            f"{where}: no query has a list. Queries need query_response_hit_ids, or impression events with an "
+            "event_attributes.object.object_id and an event_attributes.position.ordinal."
+        )
+    raise LogError(
+        f"{where}: no click has the query_id of a query with a list. Are queries and events of the same days?"
+    )
 
 
-# --- what is wrong ----------------------------------------------------------------------------------------------------
+# --- errors ----------------------------------------------------------------------------------------------------
 
 
 def _explain(error: duckdb.Error, files: Sequence[Path]) -> LogError | WriteError:
-    """What Database stumbled over: the line, found by looking again from the top, or else its own words."""
-    said, where = str(error), ", ".join(map(str, files))
+    """The error with the line that caused it, or else with DuckDB's own message."""
+    message, where = str(error), ", ".join(map(str, files))
     if isinstance(error, duckdb.OutOfMemoryException):
         return LogError(f"Reading {where} needs more memory than allowed: {first_line(error)} Raise --memory.")
-    if "Could not write" in said or "No space left" in said:
+    if "Could not write" in message or "No space left" in message:
         return WriteError(
-            f"Cannot write temporary files while reading {where}: {reason(error)}. Set TMPDIR to a place."
+            f"Cannot write temporary files while reading {where}: {reason(error)}. Set TMPDIR to a folder with space."
         )
     texts = [file for file in files if file_format([file]) == "jsonl"]
-    return LogError((json_fault(texts, {}) if "JSON" in said else None) or f"Cannot read {where}: {first_line(error)}")
+    return LogError(
+        (json_fault(texts, {}) if "JSON" in message else None) or f"Cannot read {where}: {first_line(error)}"
+    )

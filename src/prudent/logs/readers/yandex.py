@@ -15,7 +15,8 @@ from pathlib import Path
 import duckdb
 
 from prudent.base.errors import LogError, UsageError, WriteError
-from prudent.logs.log import Log, find_text_files
+from prudent.logs.formats import find_text_files
+from prudent.logs.log import Log
 from prudent.storage.database import Database, first_line
 from prudent.storage.files import TemporaryFolder, reason
 from prudent.storage.quoting import file_text, text
