@@ -185,12 +185,12 @@ def test_empty_glob(folder: Path) -> None:
 def test_folder(folder: Path) -> None:
     assert prudent.count(prudent.Log(".")).tally.lists == LISTS  # its Parquet files
     Path("empty").mkdir()
-    assert "The folder empty holds no *.parquet file" in refused("empty")
+    assert "The folder empty has no *.parquet file" in refused("empty")
 
 
 @pytest.mark.parametrize("source", ["", []])
 def test_no_file_at_all(folder: Path, source: Any) -> None:
-    with pytest.raises(LogError, match=r"No file was named\."):
+    with pytest.raises(LogError, match=r"No file is named\."):
         prudent.count(prudent.Log(source))
 
 
@@ -233,7 +233,7 @@ def parquet(name: str, **columns: Any) -> str:
 
 def test_formats_do_not_mix(folder: Path) -> None:
     assert refused(["good.parquet", "good.jsonl"]) == (
-        "good.parquet is parquet but good.jsonl is jsonl. Count them apart and add the counts."
+        "good.parquet is parquet but good.jsonl is jsonl. Count them separately and add the counts."
     )
 
 
@@ -309,7 +309,7 @@ def test_counts_that_do_not_add_up(folder: Path) -> None:
 
 def test_policy_given_as_a_log(folder: Path) -> None:
     assert run("rank", "good.parquet", "-o", "policy.parquet").code == 0
-    assert "policy.parquet is a policy, which prudent rank has written" in refused("policy.parquet")
+    assert "policy.parquet is a policy written by prudent rank" in refused("policy.parquet")
 
 
 def test_log_given_as_a_policy(folder: Path) -> None:
@@ -795,5 +795,5 @@ def test_everything_is_rejected(folder: Path) -> None:
 def test_log_with_wrong_settings() -> None:
     with pytest.raises(UsageError, match=r"There is no layout 'wide'\. Known: lists, rows"):
         prudent.Log("x.parquet", layout="wide")  # type: ignore[arg-type]
-    with pytest.raises(UsageError, match="The column 'q' cannot stand for two things at once"):
+    with pytest.raises(UsageError, match="The column 'q' is named for two different things"):
         prudent.Log("x.parquet", context="q", items="q")

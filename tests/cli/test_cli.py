@@ -100,7 +100,7 @@ def test_help_is_quick() -> None:
         (["rank", "log.parquet", "-o", "x.parquet", "--bound", "bayes(delta=2)"], "delta is 2"),
         (["rank", "log.parquet", "-o", "x.parquet", "--bound", "bayes(delta="], "bayes(delta="),
         (["rank", "log.parquet", "-o", "x.parquet", "--memory", "lots"], "DuckDB does not accept these settings"),
-        (["rank", "log.parquet", "-o", "x.parquet", "--context", "items"], "cannot stand for two things"),
+        (["rank", "log.parquet", "-o", "x.parquet", "--context", "items"], "is named for two different things"),
         (["rank", "log.parquet", "-o", "log.parquet"], "log.parquet is named twice"),
         (["rank", "l*.parquet", "-o", "log.parquet"], "log.parquet is named twice"),
         (["rank", ".", "-o", "./log.parquet"], "log.parquet is named twice"),

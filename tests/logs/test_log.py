@@ -43,7 +43,7 @@ def test_columns_of_rows() -> None:
 def test_settings_are_checked_at_once() -> None:
     with pytest.raises(UsageError, match=r"There is no layout 'row'\. Known: lists, rows\."):
         prudent.Log("x.parquet", layout="row")  # type: ignore[arg-type]
-    with pytest.raises(UsageError, match="The column 'q' cannot stand for two things at once"):
+    with pytest.raises(UsageError, match="The column 'q' is named for two different things"):
         prudent.Log("x.parquet", context="q", clicks="q")
     prudent.Log("x.parquet", context="q", item="q")  # the layout lists has no column for one item
 
@@ -84,7 +84,7 @@ def test_missing_column_helps() -> None:
         log.check_columns(["Query", "items", "clicks"], "x.parquet")
     assert str(raised.value) == (
         "x.parquet has no column 'query' for the context. Did you mean 'Query'? It has: Query, items, clicks. "
-        "Say which one it is: context=... (--context)."
+        "Set context=... (--context)."
     )
 
 
@@ -92,8 +92,8 @@ def test_all_missing_columns_are_named_at_once() -> None:
     with pytest.raises(LogError) as raised:
         prudent.Log("x.parquet").check_columns(["query", "items", "clicked"], "x.parquet")
     assert str(raised.value) == (
-        "x.parquet has no column 'context' for the context. Nor one 'clicks' for the clicks. It has: query, items, "
-        "clicked. Say which ones they are: context=..., clicks=... (--context, --clicks)."
+        "x.parquet has no column 'context' for the context. Nor is there a column 'clicks' for the clicks. It has: "
+        "query, items, clicked. Set context=..., clicks=... (--context, --clicks)."
     )
 
 

@@ -316,7 +316,7 @@ def test_commands(command: str, name: str, lines: list[str], file: Path) -> None
 def test_a_format_knows_its_columns(file: Path) -> None:
     ran = run("check", write(file, [QUERY]), "--format", "yandex", "--layout", "rows")
     assert ran.code == 2
-    assert "leave out --layout" in ran.said
+    assert "no setting layout (--layout): leave it out" in ran.said
 
 
 def test_a_fault_is_one_line_on_the_command_line(file: Path) -> None:
