@@ -5,7 +5,7 @@ from typing import Any
 
 import altair as alt
 
-from prudent.research.figures import AXIS, FONT, INK
+from prudent.base.chart import AXIS, FONT, INK
 
 OURS, PALE, THEIRS, AIM = (
     "#0072b2",

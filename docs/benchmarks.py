@@ -443,7 +443,7 @@ def main() -> None:
     from benchmark_figures import pictures
     from results import slim
 
-    from prudent.research.figures import to_svg
+    from prudent.base.chart import to_svg
 
     parts = latest()
     (DOCS / "benchmarks.md").write_text(page(parts), encoding="utf-8")

@@ -478,7 +478,7 @@ def test_no_name_gets_into_the_markup_or_to_the_terminal() -> None:
     assert "\x1b" not in str(explanation)
     spec = explanation.chart().to_dict()  # names are data in it, and data only
     assert HOSTILE in {row["item"] for row in next(iter(spec["datasets"].values()))}
-    assert "script" not in str([layer["mark"] for layer in spec["layer"]])
+    assert "script" not in str([layer["mark"] for layer in spec["vconcat"][0]["layer"]])
 
 
 def test_a_long_table_ends_and_says_so() -> None:

@@ -11,6 +11,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from prudent.base.chart import to_svg
 from prudent.base.errors import UsageError, WriteError
 from prudent.research import figures
 from prudent.research.table import Row
@@ -45,7 +46,7 @@ def sweep(models: Iterable[str] = ("cm", "pbm"), **settings: Any) -> list[Row]:
 
 def drawn(chart: Any) -> list[str]:
     """All texts of the SVG, in order; that it parses is a test of its own."""
-    return [text.strip() for text in ElementTree.fromstring(figures.to_svg(chart)).itertext() if text.strip()]
+    return [text.strip() for text in ElementTree.fromstring(to_svg(chart)).itertext() if text.strip()]
 
 
 def test_a_reader_finds_axes_panels_legend_and_numbers() -> None:
@@ -197,7 +198,7 @@ def test_names_are_text_and_nothing_else(name: str) -> None:
         figures.against_logging(rows, name, name, quality={name: 1.0}),
         figures.dots(rows, name, name),
     ):
-        tags = {element.tag.rpartition("}")[2] for element in ElementTree.fromstring(figures.to_svg(chart)).iter()}
+        tags = {element.tag.rpartition("}")[2] for element in ElementTree.fromstring(to_svg(chart)).iter()}
         assert tags <= {"svg", "g", "path", "text", "tspan", "rect", "defs", "clipPath", "line"}
 
 

@@ -1,7 +1,7 @@
 """`prudent compare` and `tune`: which click model, which bound, by the log itself."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -70,9 +70,7 @@ def compare_command(
     with busy("Comparing"):
         found = compare(log, later, models, holdout, by.value, time, seed, length, engine, max_rejected)
     if output is not None:
-        from prudent.reporting.charts import write_chart
-
-        write_chart(found.chart(), output)
+        _write_chart(found.chart(), output)
     if as_json:
         print_json(found.as_json())
         return
@@ -147,9 +145,7 @@ def tune_command(
             progress=lambda done, total: watch("Trying", done, total),
         )
     if output is not None:
-        from prudent.reporting.charts import write_chart
-
-        write_chart(found.chart(), output)
+        _write_chart(found.chart(), output)
     if as_json:
         print_json(found.as_json())
         return
@@ -161,7 +157,15 @@ def tune_command(
 
 
 def _check_chart(output: Path, others: list[Path]) -> None:
-    from prudent.reporting.charts import check_chart
+    from prudent.base.chart import check_chart
 
     check_chart(output)
     check_output(output, others)
+
+
+def _write_chart(chart: Any, output: Path) -> None:
+    from prudent.base.chart import render_chart
+    from prudent.storage.files import replacing
+
+    with replacing(output) as part:
+        part.write_bytes(render_chart(chart, output))

@@ -7,19 +7,18 @@ What every figure keeps to, so that two of them can be laid side by side:
 - a rival ten times worse than the rest would press the rest into one line, so a frame ends at twice the MLE's error;
   whatever lies outside is named above its panel, with its numbers.
 
-Altair and vl-convert are the extra ``report`` and load on first use. Nothing is fetched while drawing, and no name is
-ever part of an expression: it is data, and becomes escaped text of an SVG or pixels of a PNG.
+See `prudent.base.chart` for what draws them.
 """
 
 import math
 import os
-import re
 import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from prudent.base.chart import AXIS, DASHES, FONT, INK, SHAPES, Style, encodings, inline, load_extra, to_png, to_svg
 from prudent.base.errors import UsageError
 from prudent.research.table import Row
 from prudent.storage.files import replacing
@@ -27,14 +26,6 @@ from prudent.storage.files import replacing
 if TYPE_CHECKING:
     import altair as alt
     from altair import VConcatChart as Chart
-
-
-class Style(NamedTuple):
-    """How a method looks: three differences, of which any one is enough to tell it from the others."""
-
-    colour: str
-    shape: str
-    dash: tuple[int, ...] = (1, 0)  # a gap of 0: a solid line
 
 
 # Okabe and Ito's colours, which the colour-blind tell apart; their yellow is left out, for it is too pale for a line.
@@ -49,22 +40,8 @@ STYLES = {
     "pi": Style("#000000", "triangle-left", (2, 2)),
 }
 OTHERS = ("#882255", "#332288", "#999933", "#44aa99", "#661100")  # from Tol's muted scheme: names not in the table
-SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-left", "triangle-right")
-DASHES = ((1, 0), (8, 2), (4, 2, 1, 2), (3, 3), (8, 2, 1, 2))  # for variants of one method, plain first
-SHADES = (0.0, -0.45, 0.4, -0.7, 0.6)  # and their colour, towards black or white
+SHADES = (0.0, -0.45, 0.4, -0.7, 0.6)  # of variants of one method, towards black or white
 
-INK, FAINT = "#333333", "#e5e5e5"
-AXIS = {
-    "gridColor": FAINT,
-    "domainColor": "#888888",
-    "tickColor": "#888888",
-    "labelColor": INK,
-    "titleColor": INK,
-    "titleFontSize": 11,
-    "titleFontWeight": "normal",
-}
-"""How axes look, in all figures."""
-FONT = "Liberation Sans, Arial, Helvetica, sans-serif"  # the first is inside vl-convert: the same on every machine
 ERROR = "error V(A*) − V(Â)"
 SHADED = "Shaded: ± one standard error of the mean."
 KEEP = "\N{NO-BREAK SPACE}"
@@ -218,54 +195,14 @@ def dots(rows: Iterable[Row], title: str, caption: str = "") -> "Chart":
 
 def save(chart: "Chart", path: str | os.PathLike[str]) -> tuple[Path, Path]:
     """Write ``PATH.svg`` and ``PATH.png``, each whole or not at all; the same chart gives the same bytes."""
-    load_extra()
-    import vl_convert
-
     svg, png = Path(f"{os.fspath(path)}.svg"), Path(f"{os.fspath(path)}.png")
     picture = to_svg(chart)
-    pixels = vl_convert.svg_to_png(picture, scale=2)
+    pixels = to_png(picture)
     with replacing(svg) as part:
         part.write_text(picture, encoding="utf-8")
     with replacing(png) as part:
         part.write_bytes(pixels)
     return svg, png
-
-
-def to_svg(chart: "Chart") -> str:
-    """The chart as the text of an SVG; no element of it fetches or runs anything."""
-    load_extra()
-    import vl_convert
-
-    spec = _printable(chart.to_dict())
-    picture = vl_convert.vegalite_to_svg(spec, allowed_base_urls=[])  # none: nothing may be fetched
-    # vl-convert numbers its clip paths through the life of a process. Text holds no "<" and attributes no quotes, so
-    # this finds tags alone.
-    numbers: dict[str, int] = {}
-    return re.sub(
-        r'(<[^<>]*? (?:clip-path="url\(#|id=")clip)(\d+)',
-        lambda found: f"{found[1]}{numbers.setdefault(found[2], len(numbers))}",
-        picture,
-    )
-
-
-def load_extra() -> None:
-    """Say how to get what draws figures where it is missing."""
-    try:
-        import altair  # noqa: F401
-        import vl_convert  # noqa: F401
-    except ImportError as error:
-        raise UsageError("Figures need altair and vl-convert-python: pip install 'prudent[report]'") from error
-
-
-def _printable(spec: Any) -> Any:
-    """The same with control characters escaped: vl-convert does not refuse them, it aborts the whole process."""
-    if isinstance(spec, dict):
-        return {key: _printable(value) for key, value in spec.items()}
-    if isinstance(spec, list):
-        return [_printable(value) for value in spec]
-    if isinstance(spec, str):
-        return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in spec)
-    return spec
 
 
 # From rows to panels.
@@ -506,13 +443,13 @@ def _line_panel(
         scale = alt.Scale(domain=[panel.bottom, panel.top], nice=False)
         return alt.Y(f"{field}:Q", title=y, scale=scale, axis=alt.Axis(tickCount=5))
 
-    colour, dash, shape = _looks(styles)
-    base = _chart(points).encode(x=x, color=colour)
+    colour, dash, shape = encodings(styles)
+    base = inline(points).encode(x=x, color=colour)
     return alt.layer(
-        _chart([{"y": rule[0]}] if rule else []).mark_rule(**_reference()).encode(y=up("y")),
+        inline([{"y": rule[0]}] if rule else []).mark_rule(**_reference()).encode(y=up("y")),
         base.mark_area(opacity=0.18, clip=True).encode(y=up("low"), y2="high:Q"),
         base.mark_line(strokeWidth=1.6, clip=True).encode(y=up("y"), strokeDash=dash),
-        _chart(own).mark_point(filled=True, size=26, opacity=1).encode(x=x, y=up("y"), color=colour, shape=shape),
+        inline(own).mark_point(filled=True, size=26, opacity=1).encode(x=x, y=up("y"), color=colour, shape=shape),
     )
 
 
@@ -539,11 +476,11 @@ def _dot_panel(panel: Panel, styles: Mapping[str, Style], width: int, first: boo
         scale=alt.Scale(domain=list(styles)),
         axis=alt.Axis(grid=True, ticks=False, domain=False, labels=first, labelLimit=LABEL, labelPadding=8),
     )
-    colour, _, _ = _looks(styles)
-    base = _chart(points).encode(y=y, color=colour)
-    aside = _chart(words).encode(y=y, x=alt.value(width - 4), text="text:N")
+    colour, _, _ = encodings(styles)
+    base = inline(points).encode(y=y, color=colour)
+    aside = inline(words).encode(y=y, x=alt.value(width - 4), text="text:N")
     return alt.layer(
-        _chart([{"y": m.y} for m in inside if m.series == "mle"]).mark_rule(**_reference()).encode(x=along("y")),
+        inline([{"y": m.y} for m in inside if m.series == "mle"]).mark_rule(**_reference()).encode(x=along("y")),
         base.mark_rule(strokeWidth=2, clip=True).encode(x=along("low"), x2="high:Q"),
         base.mark_point(filled=True, size=60, opacity=1).encode(x=along("y")),
         aside.mark_text(align="right", fontSize=10, stroke="white", strokeWidth=5),  # keeps the grid off the letters
@@ -568,11 +505,11 @@ def _legend(entries: Sequence[tuple[str, Style, bool]], width: int) -> Any:
         return alt.X(f"{field}:Q", axis=None, scale=alt.Scale(domain=[0, width], nice=False))
 
     y = alt.Y("y:Q", axis=None, scale=alt.Scale(domain=[line + 0.5, -0.5], nice=False))
-    colour, dash, shape = _looks({name: style for name, style, _ in entries})
-    base = _chart(places).encode(y=y)
+    colour, dash, shape = encodings({name: style for name, style, _ in entries})
+    base = inline(places).encode(y=y)
     return alt.layer(
         base.mark_rule(strokeWidth=1.6, aria=False).encode(x=at("left"), x2="right:Q", color=colour, strokeDash=dash),
-        _chart(marked_places)
+        inline(marked_places)
         .mark_point(filled=True, size=40, opacity=1, aria=False)
         .encode(x=at("middle"), y=y, color=colour, shape=shape),
         base.mark_text(align="left", dx=6, fontSize=11, limit=width - 40, color=INK).encode(
@@ -627,26 +564,6 @@ def _figure(body: Sequence[Any], words: Sequence[str], width: int) -> "Chart":
         .configure_axis(labelFontSize=10, labelFlush=False, **AXIS)
     )
     return chart
-
-
-def _chart(points: Sequence[Mapping[str, object]]) -> "alt.Chart":
-    import altair as alt
-
-    return alt.Chart(alt.InlineData(list(points)))
-
-
-def _looks(styles: Mapping[str, Style]) -> tuple[Any, Any, Any]:
-    """Colour, dash and shape of each series."""
-    import altair as alt
-
-    def scale(looks: Sequence[Any]) -> alt.Scale:
-        return alt.Scale(domain=list(styles), range=looks)
-
-    return (
-        alt.Color("series:N", legend=None, scale=scale([style.colour for style in styles.values()])),
-        alt.StrokeDash("series:N", legend=None, scale=scale([list(style.dash) for style in styles.values()])),
-        alt.Shape("series:N", legend=None, scale=scale([style.shape for style in styles.values()])),
-    )
 
 
 def _reference() -> dict[str, Any]:

@@ -115,7 +115,7 @@ class Comparison(Tabular):
 
         Needs the extra ``report``.
         """
-        from prudent.reporting.charts import draw_comparison
+        from prudent.click_models.compare.chart import draw_comparison
 
         return draw_comparison(self)
 

@@ -112,7 +112,7 @@ class Tuning(Tabular):
 
     def chart(self) -> "Chart":
         """Error against δ, a line for each bound. Needs the extra ``report``."""
-        from prudent.reporting.charts import draw_tuning
+        from prudent.evaluation.tune.chart import draw_tuning
 
         return draw_tuning(self)
 

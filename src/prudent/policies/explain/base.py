@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Any, Literal
 
-from prudent.base.errors import UsageError
+from prudent.base.chart import figure, inline, load_extra
 
 Name = str | int
 
@@ -79,10 +79,9 @@ class Explanation:
 
     def chart(self, most: int = 30) -> Any:
         """An Altair chart of the mean and the interval of at most so many candidates; needs the extra ``report``."""
-        try:
-            import altair as alt
-        except ModuleNotFoundError:
-            raise UsageError("Charts need altair: pip install 'prudent[report]'") from None
+        load_extra()
+        import altair as alt
+
         shown = [one for one in self.candidates if one.mean is not None][:most]
         rows = [
             {
@@ -95,15 +94,16 @@ class Explanation:
             }
             for one in shown
         ]
-        base = alt.Chart(alt.InlineData(values=rows)).encode(
+        base = inline(rows).encode(
             y=alt.Y("item:N", sort=[str(one.item) for one in shown], title=None),
             color=alt.Color("list:N", scale=alt.Scale(range=["#0072b2", "#888888"]), title=None),
             tooltip=["item:N", "why:N", "lower:Q", "mean:Q", "upper:Q"],
         )
         spans = base.mark_rule(strokeWidth=3, opacity=0.5).encode(
-            x=alt.X("lower:Q", title="attraction: clicks per look"), x2="upper:Q"
+            x=alt.X("lower:Q", title="attraction: clicks per examination"), x2="upper:Q"
         )
-        return (spans + base.mark_point(filled=True, size=60).encode(x="mean:Q")).properties(title=str(self.context))
+        panel = spans + base.mark_point(filled=True, size=60).encode(x="mean:Q")
+        return figure([panel], str(self.context), [], 400)
 
     def __str__(self) -> str:
         head = ("place", "before", "item", "lower", "mean", "upper", "clicks", "views", "why")
