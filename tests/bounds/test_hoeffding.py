@@ -22,8 +22,13 @@ def test_agrees_with_eq_7_item_by_item(pairs: list[tuple[int, float]], delta: fl
             assert scores.lower[i] == -math.inf
         else:
             assert scores.mean[i] == pytest.approx(positive / n, abs=1e-9)
-            expected = positive / n - math.sqrt(math.log(1 / delta) / (2 * n))
+            expected = positive / n - math.sqrt(-math.log(delta) / (2 * n))  # log(1/δ) loses all digits near δ = 1
             assert scores.lower[i] == pytest.approx(expected, rel=1e-9, abs=1e-9)
+
+
+def test_a_vanishing_number_of_examinations_is_none() -> None:
+    """The width overflows to infinity, without a warning."""
+    assert Hoeffding(0.5).lower(evidence([0], [5e-324])).tolist() == [-math.inf]
 
 
 def test_at_delta_1_is_the_mle_unseen_items_included() -> None:

@@ -33,7 +33,8 @@ class Hoeffding(Bound):
             return Scores(mean, mean)
         examined = evidence.examined
         width = np.full_like(examined, np.inf)
-        np.divide(-np.log(self.delta), 2 * examined, out=width, where=examined > 0)
+        with np.errstate(over="ignore"):  # 1e-310 of an examination is none: −∞
+            np.divide(-np.log(self.delta), 2 * examined, out=width, where=examined > 0)
         # Not clipped at 0: that would tie all rarely seen items and leave their order to chance.
         return Scores(mean - np.sqrt(width), mean)
 
