@@ -22,7 +22,7 @@ exclude_patterns = ["_build", "_ext", "results/*"]
 
 myst_enable_extensions = ["deflist"]
 myst_heading_anchors = 3
-nb_execution_mode = "off"  # tests/test_notebook.py runs it, and finds what stands there
+nb_execution_mode = "off"  # docs/refresh.py runs it
 default_role = "code"  # docstrings write `name` for what is typed
 
 autodoc_member_order = "bysource"

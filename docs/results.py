@@ -9,7 +9,8 @@ RESULTS_DIR holds what `prudent reproduce` wrote, by what it was run on:
 
 Tables and figures are copied to docs/results, with the ratios and verdicts that take the errors of single repetitions,
 which are not. Both pages are then written from docs/results alone: without RESULTS_DIR that is all that is done, and
-tests/test_results_pages.py checks that it changes nothing. Every measured number on the pages comes from these files.
+tests/docs/test_results_pages.py checks that it changes nothing. Every measured number on the pages comes from these
+files.
 """
 
 import csv
