@@ -1,8 +1,9 @@
 # Everything a checkout needs, with make and Python 3.11 or newer:
 #
 #   make demo        a worked example in the terminal
-#   make test        the whole test suite, with coverage; it also needs npm, Java, chromium, Redis and PostgreSQL,
-#                    which .ci/run installs where they are missing
+#   make quick       the tests that need Python packages alone
+#   make test        every test. Java, chromium, Redis, PostgreSQL and npm are installed by apt as root or with sudo;
+#                    where that is not possible, the last lines name what was not run and how to get it
 #
 # Another Python: make PYTHON=python3.13 test. Another place for the environment: make VENV=/tmp/venv test.
 
@@ -14,7 +15,7 @@ BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test lint types imports docs bench clean
+.PHONY: help demo quick test lint types imports pages docs bench clean
 
 help:  ## show this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1	\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 18
@@ -22,8 +23,13 @@ help:  ## show this list
 demo: $(VENV)/.core  ## a worked example in the terminal
 	$(BIN)/prudent demo
 
-test: $(VENV)/.test $(VENV)/.browser  ## the whole test suite, with coverage
-	$(BIN)/pytest -n $(JOBS) --cov --cov-fail-under=95
+quick: $(VENV)/.test  ## the tests that need Python packages alone
+	$(BIN)/pytest -n $(JOBS)
+
+# Coverage is for CI: it costs a third more time, and means something only where no test is left out.
+test: $(VENV)/.test  ## every test; installs the programs they need, where it may
+	$(BIN)/python tests/programs.py install
+	$(BIN)/pytest -n $(JOBS) --all $(if $(CI),--cov --cov-fail-under=95)
 
 lint: $(VENV)/.lint  ## style and formatting
 	$(BIN)/ruff check .
@@ -35,7 +41,11 @@ types: $(VENV)/.lint $(VENV)/.test  ## static types
 imports: $(VENV)/.lint  ## no module imports one that comes after it
 	$(BIN)/lint-imports
 
-docs: $(VENV)/.docs  ## the site, into docs/_build
+pages: $(VENV)/.test  ## run every example of the pages and the notebook, and write down what they print
+	$(BIN)/python docs/refresh.py
+
+docs: $(VENV)/.docs $(VENV)/.test  ## check the examples of the pages, then build the site into docs/_build
+	$(BIN)/python docs/refresh.py --check
 	$(BIN)/sphinx-build --fail-on-warning --keep-going --quiet --fresh-env docs docs/_build
 	@echo "The pages are in docs/_build; start at docs/_build/index.html"
 
@@ -52,14 +62,10 @@ clean:  ## remove the environment and everything that was built
 $(VENV)/.core: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and \
 	  f"prudent needs Python 3.11 or newer, and $(PYTHON) is {sys.version.split()[0]}. Try: make PYTHON=python3.12")'
+	@$(PYTHON) tests/programs.py venv
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
 	$(BIN)/python -m pip install --quiet --editable .
-	@touch $@
-
-# What looks over the report in a browser; the browser itself is the machine's, as `.ci/run` installs it.
-$(VENV)/.browser: $(VENV)/.core
-	npm install --silent --no-audit --no-fund --prefix $(VENV)/axe axe-core@4.14.0
 	@touch $@
 
 $(VENV)/.%: $(VENV)/.core

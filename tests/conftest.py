@@ -1,15 +1,55 @@
-"""How the tests run where a failure must mean a change, with the same examples every time; and which run together."""
+"""Which tests run, with which examples, and which of them together."""
 
 import os
+from collections import Counter
 
 import pytest
 from hypothesis import settings
 from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
+from tests.programs import TIERS
+
+CI = os.environ.get("CI", "").lower() not in ("", "0", "false")
+
 # No deadline: the first example of a test may be the one that imports SciPy's optimisers, which takes a second.
 settings.register_profile("any", deadline=None)
 settings.register_profile("same", deadline=None, derandomize=True)
-settings.load_profile("same" if os.environ.get("CI") else "any")
+settings.load_profile("same" if CI else "any")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--all", action="store_true", help="run every tier, not the quick tests alone")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    for tier in TIERS.values():
+        needs = ", ".join(program.name for program in tier.needs)
+        config.addinivalue_line("markers", f"{tier.marker}: {tier.about}{needs and f'; needs {needs}'}")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """`pytest` alone runs the quick tests; with a path, `-m` or `--all` every tier that is asked for."""
+    narrowed = config.args_source is not pytest.Config.ArgsSource.TESTPATHS
+    if config.option.all or config.option.markexpr or narrowed:
+        return
+    tiered = [item for item in items if any(item.get_closest_marker(marker) for marker in TIERS)]
+    config.hook.pytest_deselected(items=tiered)
+    items[:] = [item for item in items if item not in set(tiered)]
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip a test whose program is missing; in CI nothing may be left out."""
+    for marker, tier in TIERS.items():
+        if item.get_closest_marker(marker) and (missing := tier.missing):
+            reason = f"{marker} tests ({', '.join(one.name for one in missing)}): {missing[0].how}"
+            (pytest.fail if CI and not all(one.optional for one in missing) else pytest.skip)(reason)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Name what was not run and how to get it, as the last lines of the run."""
+    reasons = [str(report.longrepr[2]) for report in terminalreporter.stats.get("skipped", [])]
+    for reason, number in Counter(reason.removeprefix("Skipped: ") for reason in reasons).items():
+        terminalreporter.write_line(f"Not run: {number} {reason}", yellow=True)
 
 
 class ByFile(LoadScopeScheduling):  # type: ignore[misc]

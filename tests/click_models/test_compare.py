@@ -637,7 +637,7 @@ def test_auto_decides_by_its_rule_where_pbm_has_nothing_to_say() -> None:
 # --- real clicks --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.skipif("PRUDENT_DATA" not in os.environ, reason="PRUDENT_DATA names no folder with real clicks")
+@pytest.mark.data
 def test_real_clicks() -> None:
     """Fitted to the first days and scored on later ones, as the page on comparing models shows."""
     folder = Path(os.environ["PRUDENT_DATA"]) / "yandex"

@@ -19,9 +19,7 @@ from tests import reference
 from tests.logs.readers.reading import lists_of
 from tests.reference import LoggedList, Name, Pair
 
-pytestmark = pytest.mark.skipif(
-    "PRUDENT_DATA" not in os.environ, reason="PRUDENT_DATA names no folder with real clicks"
-)
+pytestmark = pytest.mark.data
 
 
 def read(part: str) -> prudent.Log:

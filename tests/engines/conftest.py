@@ -23,6 +23,17 @@ QUICK = {
 }
 
 
+HERE = Path(__file__).parent
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Every test in a file or folder named for Spark needs Spark."""
+    for item in items:
+        if item.path.is_relative_to(HERE) and "spark" in str(item.path.relative_to(HERE)):
+            item.add_marker("spark")
+
+
 @pytest.fixture(scope="session")
 def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder that Spark knows as ``viewfs://elsewhere/``, which is not a path on this machine."""

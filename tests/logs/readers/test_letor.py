@@ -161,7 +161,7 @@ def test_faster_than_a_disk(file: Path) -> None:
     assert len(block) / (time.process_time() - started) > 50e6
 
 
-@pytest.mark.skipif("PRUDENT_DATA" not in os.environ, reason="PRUDENT_DATA names no folder with real labels")
+@pytest.mark.data
 @pytest.mark.parametrize("part", ["train", "test"])
 def test_real_labels(part: str) -> None:
     """By the README of the data; the plain loop reads the same."""

@@ -328,7 +328,7 @@ def test_a_fault_is_one_line_on_the_command_line(file: Path) -> None:
 # --- real clicks ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.skipif("PRUDENT_DATA" not in os.environ, reason="PRUDENT_DATA names no folder with real clicks")
+@pytest.mark.data
 def test_totals_of_the_real_log() -> None:
     """By the README of the data: sessions, queries, urls, clicked positions, clicks outside the list, CTR."""
     real = [Path(os.environ["PRUDENT_DATA"]) / "yandex" / f"{part}.tsv.gz" for part in ("train", "test")]

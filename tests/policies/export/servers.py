@@ -1,4 +1,4 @@
-"""Redis and PostgreSQL, started for a test on a socket of their own; a test fails where they are not installed."""
+"""Redis and PostgreSQL, started for a test on a socket of their own."""
 
 import os
 import pwd
@@ -13,11 +13,7 @@ from pathlib import Path
 import psycopg
 import redis
 
-
-def _program(name: str, package: str) -> str:
-    found = shutil.which(name) or next(iter(sorted(map(str, Path("/usr/lib/postgresql").glob(f"*/bin/{name}")))), None)
-    assert found, f"{name} is not installed: apt-get install {package}"
-    return found
+from tests.programs import find_postgres
 
 
 @contextmanager
@@ -64,7 +60,7 @@ def redis_server() -> Iterator[Path]:
             "--dir",
             str(folder),
         ]
-        with _running([_program("redis-server", "redis-server"), *settings], folder / "log"):
+        with _running(["redis-server", *settings], folder / "log"):
             _until(lambda: redis.Redis(unix_socket_path=str(socket)).ping(), folder / "log")
             yield socket
 
@@ -77,13 +73,13 @@ def postgres_server() -> Iterator[Mapping[str, str]]:
     become = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups"] if root else []
     with _folder(user if root else None) as folder:
         data, log = folder / "data", folder / "log"
-        make = [_program("initdb", "postgresql"), "-D", str(data), "-U", "postgres", "-A", "trust", "-E", "UTF8"]
+        make = [str(find_postgres("initdb")), "-D", str(data), "-U", "postgres", "-A", "trust", "-E", "UTF8"]
         subprocess.run(
             [*become, *make, "--locale=C", "--no-sync"], check=True, capture_output=True, cwd="/", timeout=60
         )
         settings = ["listen_addresses=", "fsync=off", "full_page_writes=off", "shared_buffers=32MB"]
         options = [part for setting in settings for part in ("-c", setting)]
-        serve = [_program("postgres", "postgresql"), "-D", str(data), "-k", str(folder), *options]
+        serve = [str(find_postgres("postgres")), "-D", str(data), "-k", str(folder), *options]
         environment = {"PGHOST": str(folder), "PGUSER": "postgres", "PGDATABASE": "postgres"}
         with _running([*become, *serve], log):
             _until(lambda: psycopg.connect(connection_text(environment)).close(), log)
@@ -109,7 +105,7 @@ def _until(answers: object, log: Path) -> None:
 
 def load_redis(socket: Path, commands: bytes, kill: bool = False) -> subprocess.CompletedProcess[bytes]:
     """As ``redis-cli --pipe`` does it; or does not, when it is killed before the end of its input."""
-    client = [_program("redis-cli", "redis-tools"), "-s", str(socket), "--pipe"]
+    client = ["redis-cli", "-s", str(socket), "--pipe"]
     return _fed(client, commands, {}, kill)
 
 
@@ -117,7 +113,7 @@ def load_postgres(
     environment: Mapping[str, str], script: bytes, kill: bool = False
 ) -> subprocess.CompletedProcess[bytes]:
     """As ``psql`` does it."""
-    client = [_program("psql", "postgresql-client"), "--no-psqlrc", "--quiet", "--set", "ON_ERROR_STOP=1"]
+    client = ["psql", "--no-psqlrc", "--quiet", "--set", "ON_ERROR_STOP=1"]
     return _fed(client, script, environment, kill)
 
 

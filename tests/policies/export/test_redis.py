@@ -19,6 +19,8 @@ from tests.policies.export.policies import HOSTILE, NUMBERED, Lists, any_lists, 
 from tests.policies.export.servers import load_redis, redis_server
 from tests.strategies import integer_names
 
+pytestmark = pytest.mark.redis
+
 KEY = "prudent:lists"
 
 

@@ -19,6 +19,8 @@ from tests.policies.export.policies import HOSTILE, NUMBERED, Lists, any_lists, 
 from tests.policies.export.servers import connection_text, load_postgres, postgres_server
 from tests.strategies import integer_names, text_names
 
+pytestmark = pytest.mark.postgres
+
 Server = Mapping[str, str]
 
 
