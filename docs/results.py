@@ -17,6 +17,7 @@ import csv
 import json
 import re
 import shutil
+import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -63,7 +64,10 @@ class Ratio(NamedTuple):
 
 
 def keep(results: Path) -> None:
-    """Copy what the pages are made of."""
+    """Copy what the pages are made of, and write down the commit whose code made it."""
+    commits = commits_kept()
+    commits.update(dict.fromkeys((name for name in (*SETS, "default") if (results / name).is_dir()), today()))
+    (KEPT / "commits.json").write_text(json.dumps(commits, indent=1) + "\n", encoding="utf-8")
     for name in SETS:
         if (results / name).is_dir():
             keep_set(results / name, KEPT / name)
@@ -86,6 +90,18 @@ def keep(results: Path) -> None:
     print(f"docs/results has {size / 1e6:.1f} MB.")  # noqa: T201
     if size > MOST_BYTES:
         sys.exit("That is too much to keep in a repository.")
+
+
+def commits_kept() -> dict[str, str]:
+    """The commit that each set of results comes from."""
+    file = KEPT / "commits.json"
+    return dict(json.loads(file.read_text(encoding="utf-8"))) if file.exists() else {}
+
+
+def today() -> str:
+    """The commit that is checked out."""
+    git = ["git", "-C", str(DOCS), "describe", "--always", "--dirty"]
+    return subprocess.run(git, check=True, capture_output=True, text=True).stdout.strip()
 
 
 def keep_set(source: Path, target: Path) -> None:
@@ -190,9 +206,10 @@ def claims_page(verdicts: Sequence[Verdict]) -> str:
     return CLAIMS_INTRO + "\n" + markdown(verdicts)
 
 
-OLDER = """\
-The figures of `dcm` here are older than its present estimate of λ, which draws θ to the click rate of the context. The
-changelog says under *Numbers* what that moved.
+OLDER = f"""\
+The numbers come from commit {" and ".join(f"`{commit}`" for commit in sorted(set(commits_kept().values())))}, not from
+the code of today. Those of `dcm` are older than its present estimate of λ, which draws θ to the click rate of the
+context. The changelog says under *Numbers* what changed since.
 """
 
 CLAIMS_INTRO = f"""\
@@ -322,6 +339,7 @@ def section(name: str) -> Iterator[str]:
     if not (KEPT / name / "about.json").exists():
         yield "Not run for this page.\n"
         return
+    yield f"From commit `{commits_kept()[name]}`.\n"
     about = json.loads((KEPT / name / "about.json").read_text(encoding="utf-8"))
     ratios = kept_ratios(KEPT / name / "ratios.csv")
     yield ABOUT[name]
@@ -460,6 +478,7 @@ def default() -> str:
         "Errors are × 10⁴. The ratio to the MLE is a geometric mean over protocols, the worst one comes with the upper "
         "end of its 95 % interval, and ± is a paired standard error. The floor knows, for each protocol, how θ is "
         "distributed at every exposure; no log tells that. Without real files 45 protocols remain.\n",
+        f"From commit `{commits_kept()['default']}`.\n",
     ]
     page = KEPT / "default" / "default.md"
     if page.exists():
