@@ -56,6 +56,7 @@ def assert_same(given: prudent.Log, here: prudent.Log, engine: prudent.Spark, fo
 
 
 # --- logs that Hypothesis makes ---------------------------------------------------------------------------------------
+# A Spark job costs more than its rows: few examples of many lists test as much as many examples of few lists.
 
 
 @pytest.fixture(scope="session")
@@ -63,14 +64,14 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("work")
 
 
-@settings(often, max_examples=130)
+@settings(often, max_examples=20)
 @given(lists=any_log)
 def test_lists(lists: list[LoggedList], quick: SparkSession, work: Path) -> None:
     given = table(lists)
     assert_same(prudent.Log(given), prudent.Log(quick.createDataFrame(given)), prudent.Spark(quick), work)
 
 
-@settings(often, max_examples=70)
+@settings(often, max_examples=12)
 @given(lists=any_log)
 def test_rows(lists: list[LoggedList], quick: SparkSession, work: Path) -> None:
     given = rows(lists)
@@ -103,7 +104,7 @@ def messy_lists(draw: DrawFn) -> Any:
     of_clicks, values = CLICKS[draw(st.sampled_from([*CLICKS]))]
     odd = st.sampled_from([*values, None])
     found = []
-    for _ in range(draw(st.integers(1, 8))):
+    for _ in range(draw(st.integers(1, 30))):
         items = draw(st.lists(st.sampled_from(names), min_size=1, max_size=4, unique=True))
         clicks = [draw(st.sampled_from(values[:2])) for _ in items]
         one: list[Any] = [draw(st.sampled_from(names)), items, clicks]
@@ -140,7 +141,7 @@ def messy_rows(draw: DrawFn) -> Any:
     of_clicks, values = CLICKS[draw(st.sampled_from([*CLICKS]))]
     of_positions, positions = POSITIONS[draw(st.sampled_from([*POSITIONS]))]
     found = []
-    for number in range(draw(st.integers(1, 5))):
+    for number in range(draw(st.integers(1, 20))):
         context = draw(st.sampled_from(names))
         items = draw(st.lists(st.sampled_from(names), min_size=1, max_size=3, unique=True))
         listed = [
@@ -158,13 +159,13 @@ def messy_rows(draw: DrawFn) -> Any:
     return pa.table(arrays, ["impression", "context", "item", "position", "click"])
 
 
-@settings(often, max_examples=150)
+@settings(often, max_examples=25)
 @given(given=messy_lists())
 def test_messy_lists(given: Any, quick: SparkSession) -> None:
     assert_same(prudent.Log(given), prudent.Log(quick.createDataFrame(given)), prudent.Spark(quick))
 
 
-@settings(often, max_examples=150)
+@settings(often, max_examples=40)
 @given(given=messy_rows())
 def test_messy_rows(given: Any, quick: SparkSession) -> None:
     here = prudent.Log(quick.createDataFrame(given), layout="rows")

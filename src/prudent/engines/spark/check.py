@@ -1,7 +1,4 @@
-"""From the frames of a log to `checked`, `impressions` and `shown`, in Spark's words; `duckdb.py` has them in DuckDB's.
-
-Needs pyspark; `prudent.engines.spark.engine` imports this module when it is first used.
-"""
+"""From the frames of a log to `lists`, `checked` and `impressions`, in Spark's types. Needs pyspark."""
 
 from functools import reduce
 
@@ -20,49 +17,34 @@ from pyspark.sql.types import (
 )
 
 from prudent.base.errors import LogError
+from prudent.engines.duckdb.check import not_a_list
 from prudent.engines.duckdb.open import NAMES, no_names
 from prudent.engines.spark.open import Source
+from prudent.engines.sql import check
+from prudent.engines.sql.dialect import SPARK
 from prudent.logs.json_lines import LISTS
-from prudent.logs.log import CODE, ODD, Log
+from prudent.logs.log import Log
 
 
 def checked(log: Log, source: Source) -> DataFrame:
     """The lists, each with the number of the reason to reject it, or 0, and how many lists it stands for."""
-    # Every frame gets the same types before they become one: files may differ in how they write clicks.
+    # Files may write clicks in different types: every frame gets the same types before they are united.
     rows = reduce(DataFrame.unionByName, [_typed(frame, log) for frame in source.frames])
     lists = _from_lists(rows) if log.layout == "lists" else _from_rows(rows)
-    # Only text files bring NUL bytes by accident; elsewhere the look would cost and find nothing.
-    look = _nul(lists) if source.kind in ("csv", "jsonl") else []
-    return lists.selectExpr(
-        "context",
-        "items",
-        "clicks",
-        "copies",
-        f"""
-        case
-            when fault > 0 then fault
-            when context is null then {CODE["context missing"]}
-            when items is null or size(items) = 0 then {CODE["empty list"]}
-            when clicks is null or size(clicks) <> size(items) then {CODE["items and clicks differ in length"]}
-            when exists(items, item -> item is null) then {CODE["item missing"]}
-            when exists(clicks, click -> click is null) or array_min(clicks) < 0 or array_max(clicks) > 1
-                then {CODE["click other than 0 or 1"]}
-            when size(array_distinct(items)) < size(items) then {CODE["duplicate item in a list"]}
-            {f"when {' or '.join(look)} then {CODE['NUL byte in a name']}" if look else ""}
-            else 0
-        end as reason
-        """,
-    )
+    # Only text files contain NUL bytes by accident; elsewhere the search would cost time and find nothing.
+    fields = lists.select("context", "items").schema.fields if source.kind in ("csv", "jsonl") else []
+    text = [field.name for field in fields if "string" in field.dataType.simpleString()]
+    return lists.selectExpr("context", "items", "clicks", "copies", f"{check.rejection(SPARK, text=text)} as reason")
 
 
 def _from_lists(rows: DataFrame) -> DataFrame:
-    fault = f"if(odd, {CODE[ODD]}, 0)" if "odd" in rows.columns else "0"
+    fault = check.list_fault("odd" in rows.columns)
     return rows.selectExpr("context", "items", "clicks", "1L as copies", f"{fault} as fault")
 
 
 def _from_rows(rows: DataFrame) -> DataFrame:
-    # Impressions are grouped here; everything after is the same for both layouts. Rows without an impression id
-    # belong to no list: they fall into one group, which keeps none of them and counts each as a rejected list.
+    # Rows without an impression id belong to no list. They are one group, which keeps none of its rows and counts each
+    # of them as a rejected list.
     odd = "odd" in rows.columns
     shown = "collect_list(struct(position, item, click)) filter (where impression is not null)"
     grouped = rows.groupBy("impression").agg(
@@ -73,41 +55,29 @@ def _from_rows(rows: DataFrame) -> DataFrame:
         F.sort_array(F.expr(shown)).alias("shown"),
         *([F.bool_or("odd").alias("odd")] if odd else []),
     )
-    # All that is asked of positions is asked of one list: to count distinct ones in a group, Spark would double it.
+    # Positions are compared as one list: count(distinct) in a group would double the rows that Spark shuffles.
     positions = "filter(shown.position, position -> position is not null)"
+    fault = check.row_fault(
+        odd=odd,
+        whole="shown.position = sequence(1L, rows)",
+        repeated=f"size(array_distinct({positions})) < size({positions})",
+    )
     return grouped.selectExpr(
         "first_context as context",
         "shown.item as items",
         "shown.click as clicks",
         "if(impression is null, rows, 1L) as copies",
-        f"""
-        case
-            {f"when odd then {CODE[ODD]}" if odd else ""}
-            when impression is null then {CODE["impression id missing"]}
-            when contexts < rows then {CODE["context missing"]}
-            when first_context <> last_context then {CODE["impression id in several contexts"]}
-            when shown.position = sequence(1L, rows) then 0
-            when size(array_distinct({positions})) < size({positions})
-                then {CODE["duplicate position in a list"]}
-            else {CODE["positions other than 1, 2, 3, ..."]}
-        end as fault
-        """,
+        f"{fault} as fault",
     )
 
 
-IMPRESSIONS = """
-    select context, item, place + 1 as position,
-        -- Most lists have at most one click, and for them first and last say it all.
-        case
-            when first = 0 or place < first then 0
-            when place >= last then last
-            else array_max(filter(clicked, at -> at <= place))
-        end as prev,
-        get(clicks, place) = 1 as click,
-        last > place + 1 as more
+IMPRESSIONS = check.impressions(
+    SPARK,
+    """
+    select context, item, place + 1 as position, get(clicks, place) as click, clicked,
+        coalesce(get(clicked, 0), 0) as first, coalesce(get(clicked, size(clicked) - 1), 0) as last
     from (
-        select context, posexplode(items) as (place, item), clicks, clicked,
-            coalesce(get(clicked, 0), 0) as first, coalesce(get(clicked, size(clicked) - 1), 0) as last
+        select context, posexplode(items) as (place, item), clicks, clicked
         from (
             select context, items, clicks,
                 filter(sequence(1, size(items)), at -> get(clicks, at - 1) = 1) as clicked
@@ -115,8 +85,8 @@ IMPRESSIONS = """
             where reason = 0
         )
     )
-"""
-"""The view of this name, of a view `checked`: from posexplode on, everything is compiled, and nothing is sorted."""
+    """,
+)
 
 
 # --- types ------------------------------------------------------------------------------------------------------------
@@ -139,10 +109,7 @@ def _column(meaning: str, kind: DataType, log: Log) -> str:
     if isinstance(kind, NullType):
         return f"cast({meaning} as array<{'string' if meaning in NAMES else 'int'}>)"
     if not isinstance(kind, ArrayType):
-        raise LogError(
-            f"The column {log.columns[meaning]!r} for the {meaning} is {kind.simpleString()}, not a "
-            'list. A log with one row per shown item has the layout "rows": layout="rows".'
-        )
+        raise not_a_list(log, meaning, kind.simpleString())
     element = kind.elementType
     one = _name("one", element, log, meaning) if meaning in NAMES else _click("one", element)
     return meaning if one == "one" else f"transform({meaning}, one -> {one})"
@@ -176,9 +143,8 @@ def _click(column: str, kind: DataType) -> str:
     if isinstance(kind, IntegralType):
         return column
     if isinstance(kind, StringType):
-        known = "when '0' then 0 when '1' then 1 when 'false' then 0 when 'true' then 1"
         return (
-            f"case lower(btrim({column}, '{_SPACES}')) {known} "
+            f"case lower(btrim({column}, '{_SPACES}')) {check.CLICK_WORDS} "
             f"else case {_number(column)} when 0D then 0 when 1D then 1 end end"
         )
     if isinstance(kind, BooleanType):
@@ -209,11 +175,3 @@ _NUMBER = rf"^{_BLANK}[+-]?({_DIGITS}[.]?({_DIGITS})?|[.]{_DIGITS})(e[+-]?{_DIGI
 def _number(column: str) -> str:
     """Text as a double where DuckDB takes it for one: Spark would also take 1d, and not 1_0."""
     return f"try_cast(if(rlike(lower({column}), '{_NUMBER}'), replace({column}, '_', ''), null) as double)"
-
-
-def _nul(lists: DataFrame) -> list[str]:
-    text = {field.name for field in lists.schema.fields if "string" in field.dataType.simpleString()}
-    return [
-        *(["contains(context, char(0))"] if "context" in text else []),
-        *(["exists(items, item -> contains(item, char(0)))"] if "items" in text else []),
-    ]

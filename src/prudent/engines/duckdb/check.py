@@ -1,0 +1,133 @@
+"""From the view `source` of a log to the views `lists`, `checked` and `impressions`, in DuckDB's types."""
+
+from prudent.base.errors import LogError
+from prudent.engines.duckdb.open import INTEGERS, Source, name_as
+from prudent.engines.sql import check
+from prudent.engines.sql.dialect import DUCKDB
+from prudent.logs.log import Log
+
+
+def lists(log: Log, source: Source) -> str:
+    """One row per list: context, items, clicks, the fault that it has before it is checked, and its copies."""
+    return _from_lists(log, source) if log.layout == "lists" else _from_rows(log, source)
+
+
+def _from_lists(log: Log, source: Source) -> str:
+    for meaning in ("items", "clicks"):
+        if not source.types[meaning].endswith("[]"):
+            raise not_a_list(log, meaning, source.types[meaning])
+    items, clicks = source.types["items"][:-2], source.types["clicks"][:-2]
+    name, click = name_as("items", items, log), _click("clicks", clicks)
+    return f"""
+        select {name_as("context", source.types["context"], log)} as context,
+            {"items" if name == "items" else f"list_transform(items, lambda items: {name})"} as items,
+            {"clicks" if click == "clicks" else f"list_transform(clicks, lambda clicks: {click})"} as clicks,
+            {"" if log.propensity is None else f"{_propensities(source.types['propensity'])} as propensity,"}
+            1 as copies, {check.list_fault(source.kind == "jsonl")} as fault
+        from source
+    """
+
+
+def not_a_list(log: Log, meaning: str, kind: str) -> LogError:
+    """The error where a column of the layout ``lists`` has another type."""
+    return LogError(
+        f"The column {log.columns[meaning]!r} for the {meaning} is {kind.lower()}, not a list. A log with one row per "
+        'shown item has the layout "rows": layout="rows" (--layout rows).'
+    )
+
+
+def _from_rows(log: Log, source: Source) -> str:
+    # Rows without an impression id belong to no list. They are one group, which keeps none of its rows and counts each
+    # of them as a rejected list.
+    odd = source.kind == "jsonl"
+    fault = check.row_fault(
+        odd=odd, whole="positions = rows and least = 1 and most = rows and not repeated", repeated="repeated"
+    )
+    return f"""
+        select first_context as context, items, clicks, {"" if log.propensity is None else "propensity,"}
+            case when impression is null then rows else 1 end as copies, {fault} as fault
+        from (
+            select impression, count(*) as rows, count(context) as contexts,
+                min(context) as first_context, max(context) as last_context,
+                list(item order by position) filter (impression is not null) as items,
+                list(click order by position) filter (impression is not null) as clicks,
+                {"" if log.propensity is None else "list(propensity order by position) as propensity,"}
+                {"bool_or(odd) as odd," if odd else ""}
+                count(position) as positions, min(position) as least, max(position) as most,
+                count(distinct position) < count(position) as repeated
+            from (
+                select impression, {"odd," if odd else ""}
+                    {name_as("context", source.types["context"], log)} as context,
+                    {name_as("item", source.types["item"], log)} as item,
+                    {_click("click", source.types["click"])} as click,
+                    {"" if log.propensity is None else "try_cast(propensity as double) as propensity,"}
+                    -- An integer, or null; a cast alone would round 1.5 to 2.
+                    case when try_cast(position as double) = floor(try_cast(position as double))
+                         then try_cast(position as bigint) end as position
+                from source
+            )
+            group by impression
+        )
+    """
+
+
+def checked(log: Log, source: Source) -> str:
+    """The lists, each with the number of the reason to reject it, or 0."""
+    items = source.types["items"] if log.layout == "lists" else source.types["item"]
+    # Only text files contain NUL bytes by accident; elsewhere the search would cost time and find nothing.
+    kinds = {"context": source.types["context"], "items": items} if source.kind in ("csv", "jsonl") else {}
+    text = [name for name, kind in kinds.items() if kind.startswith("VARCHAR")]
+    number = None
+    if log.propensity is not None:
+        number = "<> len(items)" if source.types["propensity"].endswith("[]") else "not in (1, len(items))"
+    return f"select *, {check.rejection(DUCKDB, text=text, propensity=number)} as reason from lists"
+
+
+def _propensities(kind: str) -> str:
+    """A list of numbers: one for each position, or a single one for the whole list; null where there is no number."""
+    if kind.endswith("[]"):
+        return "list_transform(propensity, lambda p: try_cast(p as double))"
+    whole = "[try_cast(propensity as double)]"
+    if kind != "VARCHAR":
+        return whole
+    # In JSON a list is still the text in the file.
+    return f"case when ltrim(propensity)[1] = '[' then try_cast(propensity as double[]) else {whole} end"
+
+
+def cut_lists(log: Log, length: int | None) -> str:
+    """The accepted lists, cut after `length` positions."""
+    upto = "" if length is None else f"[1:{length:d}]"
+    propensity = "" if log.propensity is None else ", propensity"
+    if propensity and length is not None:
+        # The propensity of a cut list does not follow from that of the whole list.
+        whole = f"len(propensity) = 1 and len(items) > {length:d}"
+        propensity = f", case when {whole} then [null::double] else propensity{upto} end as propensity"
+    return f"select context, items{upto} as items, clicks{upto} as clicks{propensity} from checked where reason = 0"
+
+
+IMPRESSIONS = check.impressions(
+    DUCKDB,
+    """
+    select context, unnest(items) as item, unnest(range(1, len(items) + 1))::integer as position,
+        unnest(clicks) as click, clicked, coalesce(clicked[1], 0) as first, coalesce(clicked[-1], 0) as last
+    from (
+        select context, items, clicks, list_filter(range(1, len(items) + 1), lambda i: clicks[i] = 1) as clicked
+        from checked
+        where reason = 0
+    )
+    """,
+)
+
+
+def _click(column: str, kind: str) -> str:
+    """0 or 1, or null where the value is neither."""
+    if kind in INTEGERS:
+        return column
+    if kind == "VARCHAR":
+        number = f"try_cast({column} as double)"  # such as 1.0, from a column that once had missing values
+        return f"case lower(trim({column})) {check.CLICK_WORDS} else case {number} when 0 then 0 when 1 then 1 end end"
+    if kind == "BOOLEAN":
+        return f"{column}::tinyint"
+    if kind in ("FLOAT", "DOUBLE") or kind.startswith("DECIMAL"):
+        return f"case when {column} = 0 then 0 when {column} = 1 then 1 end"
+    return "null"

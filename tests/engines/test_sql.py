@@ -1,0 +1,59 @@
+"""The text that both engines share, in both dialects."""
+
+import re
+
+import duckdb
+import pytest
+
+from prudent.engines.duckdb.check import IMPRESSIONS as IN_DUCKDB
+from prudent.engines.sql import check
+from prudent.engines.sql.dialect import DUCKDB, SPARK, Dialect
+from prudent.logs.log import CODE
+
+
+@pytest.mark.parametrize("dialect", [DUCKDB, SPARK])
+def test_the_rules_differ_in_names_of_functions_alone(dialect: Dialect) -> None:
+    text = check.rejection(dialect, text=["context", "items"], propensity="<> 1")
+    rules = [int(code) for code in re.findall(r"then (\d+)", text)]
+    assert rules == sorted(rules), "most basic first"
+    for named, template in ((dialect.size, "len"), (dialect.minimum, "list_min"), (dialect.maximum, "list_max")):
+        text = re.sub(rf"\b{named}\(", f"{template}(", text)
+    for column in ("items", "clicks", "propensity"):
+        text = text.replace(dialect.has_null(column), DUCKDB.has_null(column))
+    condition = "contains(item, chr(0))"
+    text = text.replace(dialect.where("items", "item", condition), DUCKDB.where("items", "item", condition))
+    assert text == check.rejection(DUCKDB, text=["context", "items"], propensity="<> 1")
+
+
+@pytest.mark.parametrize(
+    ("items", "clicks", "reason"),
+    [
+        (["a", "b"], [0, 1], None),
+        ([], [], "empty list"),
+        (["a"], [0, 1], "items and clicks differ in length"),
+        (["a", None], [0, 1], "item missing"),
+        (["a", "b"], [0, 2], "click other than 0 or 1"),
+        (["a", "a"], [0, 1], "duplicate item in a list"),
+        (["a", "b\0"], [0, 1], "NUL byte in a name"),
+    ],
+)
+def test_rules_in_duckdb(items: list[str | None], clicks: list[int], reason: str | None) -> None:
+    lists = "select 'c' as context, ?::varchar[] as items, ?::int[] as clicks, 0 as fault"
+    found = duckdb.execute(f"select {check.rejection(DUCKDB, text=['items'])} from ({lists})", [items, clicks])
+    assert found.fetchall() == [(CODE[reason] if reason else 0,)]
+
+
+def test_impressions_know_the_click_above_and_below() -> None:
+    with duckdb.connect() as connection:
+        connection.execute(
+            "create temp view checked as select 'c' as context, ['v', 'w', 'x', 'y', 'z'] as items, "
+            "[0, 1, 0, 1, 0] as clicks, 0 as reason"
+        )
+        found = connection.execute(f"select item, position, prev, click, more from ({IN_DUCKDB}) order by 2").fetchall()
+    assert found == [
+        ("v", 1, 0, False, True),
+        ("w", 2, 0, True, True),
+        ("x", 3, 2, False, True),
+        ("y", 4, 2, True, False),
+        ("z", 5, 4, False, False),
+    ]
