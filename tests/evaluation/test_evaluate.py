@@ -155,7 +155,7 @@ def test_what_cannot_be_evaluated(policy: prudent.Policy) -> None:
     log = prudent.Log(pa.table(as_lists(some_lists())))
     with pytest.raises(UsageError, match="Did you mean 'any-click'"):
         prudent.evaluate(policy, log, reward="any-clicks")  # type: ignore[arg-type]
-    with pytest.raises(UsageError, match="between 0 and 1"):
+    with pytest.raises(UsageError, match="above 0 and below 1"):
         prudent.evaluate(policy, log, confidence=95)
     with pytest.raises(UsageError, match="Did you mean 'bootstrap'"):
         prudent.evaluate(policy, log, interval="bootstrp")  # type: ignore[arg-type]
@@ -172,20 +172,20 @@ def test_what_cannot_be_evaluated(policy: prudent.Policy) -> None:
     numbers = {**as_lists(some_lists()), "context": list(range(300))}
     with pytest.raises(LogError, match="none in common"):
         prudent.evaluate(policy, prudent.Log(pa.table(numbers)))
-    with pytest.raises(UsageError, match=r"one above 0\.5"):
+    with pytest.raises(UsageError, match=r"above 0\.5 and below 1"):
         prudent.gate(policy, log, confidence=0.4)
-    with pytest.raises(UsageError, match="relative lift"):
+    with pytest.raises(UsageError, match="min_lift is -2; it must be a number above -1"):
         prudent.gate(policy, log, min_lift=-2)
 
 
 @pytest.mark.parametrize("setting", ["a", None, "0.9", [0.9], float("nan"), float("inf")])
 def test_settings_that_are_no_numbers(policy: prudent.Policy, setting: Any) -> None:
     log = prudent.Log(pa.table(as_lists(some_lists())))
-    with pytest.raises(UsageError, match="a number between 0 and 1"):
+    with pytest.raises(UsageError, match="a number above 0 and below 1"):
         prudent.evaluate(policy, log, "ips", confidence=setting)
-    with pytest.raises(UsageError, match=r"one above 0\.5"):
+    with pytest.raises(UsageError, match=r"above 0\.5 and below 1"):
         prudent.gate(policy, log, confidence=setting)
-    with pytest.raises(UsageError, match=r"relative lift above -1, such as 0\.01 for 1 % more"):
+    with pytest.raises(UsageError, match=r"such as 0\.01 for 1 % more"):
         prudent.gate(policy, log, min_lift=setting)
 
 
@@ -196,7 +196,7 @@ def test_what_is_no_estimator(policy: prudent.Policy, estimator: Any) -> None:
         lambda: prudent.evaluate(policy, log, estimator),
         lambda: prudent.gate(policy, log, estimator=estimator),
     ):
-        with pytest.raises(UsageError, match=r"is no estimator\. Known: dm, dr"):
+        with pytest.raises(UsageError, match=r"is not an estimator\. Known: dm, dr"):
             ask()
 
 
@@ -204,6 +204,21 @@ def test_each_estimator_is_asked_once(policy: prudent.Policy) -> None:
     log = prudent.Log(pa.table(as_lists(some_lists())))
     found = prudent.evaluate(policy, log, ["dr(clip=10)", "ips", "dr(clip=10.0)", "ips"])
     assert [estimate.estimator for estimate in found] == ["dr(clip=10)", "ips"]
+
+
+def test_any_spelling_finds_its_estimate(policy: prudent.Policy) -> None:
+    log = prudent.Log(pa.table(as_lists(some_lists())))
+    spellings = ["dr( clip = 10, model=dcm(tail=truncate) )", "dm(model=pbm(examination=[1, .5, .4]))", "ips(clip=inf)"]
+    found = prudent.evaluate(policy, log, spellings)
+    assert [one.estimator for one in found] == [
+        "dr(model=dcm(tail=truncate), clip=10)",
+        "dm(model=pbm(examination=[1, 0.5, 0.4]))",
+        "ips",
+    ]
+    for number, spelling in enumerate(spellings):
+        assert found[spelling] is found[number] is found[found[number].estimator]
+    with pytest.raises(UsageError, match=r"dr was not evaluated\. Evaluated: dr\(model"):
+        found["dr()"]
 
 
 # --- in words ---------------------------------------------------------------------------------------------------------
@@ -275,7 +290,7 @@ def test_results_as_tables(policy: prudent.Policy) -> None:
             "for it"
         ) in shown
         assert "cannot tell: Whether a list has any click is not a sum" in shown
-    with pytest.raises(UsageError, match="was not asked"):
+    with pytest.raises(UsageError, match="was not evaluated"):
         found["pi"]
 
 
@@ -534,9 +549,9 @@ def test_a_mixture_in_words(tmp_path: Path) -> None:
         ("--min-lift", "5%", "'5%' is not a number. Write a fraction, such as 0.05."),
         ("--min-lift", "1.5 %", "such as 0.015."),
         ("--min-lift", "much", "'much' is not a number. Write a fraction, such as 0.05."),
-        ("--min-lift", "nan", "min_lift is nan; it is a relative lift"),
+        ("--min-lift", "nan", "min_lift is nan; it must be a number above -1"),
         ("--confidence", "95%", "such as 0.95."),
-        ("--confidence", "95", "confidence is 95.0; a gate needs one above 0.5"),
+        ("--confidence", "95", "confidence is 95.0; it must be a number above 0.5"),
     ],
 )
 def test_numbers_that_are_none(files: tuple[Path, Path], option: str, written: str, said: str) -> None:

@@ -1,44 +1,64 @@
-"""Short name <-> class; reads and prints ``bayes(delta=0.2)``.
+"""Registries: short name <-> class, spelled ``bayes(delta=0.2)`` or ``dm(model=pbm(examination=[1, 0.5]))``.
 
-One spelling serves Python, the command line, tables, legends and manifests, so that a result can be
-reproduced by copying the text that stands beside it: ``parse(str(x)) == x``.
+One spelling serves Python, the command line, tables, legends and manifests: a result is reproduced by copying the
+text beside it, because ``parse(str(x)) == x``. Classes of other packages join through entry points; see `Registry`.
 """
 
 import re
-from collections.abc import Callable, Iterator
-from dataclasses import MISSING, fields
-from math import nan
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import MISSING, fields, is_dataclass
+from importlib.metadata import EntryPoint, entry_points
+from math import inf, nan
 from operator import index
 from typing import Any, Generic, TypeVar
 
-from prudent.base.errors import UsageError, did_you_mean
+from prudent.base.errors import PrudentWarning, UsageError, did_you_mean
 
 T = TypeVar("T")
 
-_CALL = re.compile(r"\s*([a-z][a-z0-9-]*)\s*(?:\((.*)\))?\s*", re.DOTALL)
-_SETTING = re.compile(r"\s*([a-z_]+)\s*=\s*(\[[^\]]*\]|[^,\[\]=()]+?)\s*(?:,|$)")
+_NAME = re.compile(r"[a-z][a-z0-9-]*")
+_CALL = re.compile(rf"\s*({_NAME.pattern})\s*(?:\((.*)\))?\s*", re.DOTALL)
+_SETTING = re.compile(r"\s*([a-z_]+)\s*=\s*(\S.*?)\s*", re.DOTALL)
 
 
 class Registry(Generic[T]):
-    """The classes of one kind, by the name a user types."""
+    """The classes of one kind, by the name a user types.
 
-    def __init__(self, kind: str) -> None:
+    kind
+        The word for it in messages, such as ``"bound"``.
+    group
+        The entry point group through which installed packages add classes, such as ``"prudent.bounds"``. In their
+        ``pyproject.toml``: ``[project.entry-points."prudent.bounds"]``, then ``wilson = "my_package.wilson:Wilson"``.
+        They are loaded when a name is unknown or all names are listed, not on import. One that fails to load is a
+        warning.
+    attribute
+        What tells a value of this kind from any other object, such as ``"score"``.
+    """
+
+    def __init__(self, kind: str, group: str = "", attribute: str = "__str__") -> None:
         self.kind = kind
+        self.group = group
+        self.attribute = attribute
         self._classes: dict[str, type[T]] = {}
+        self._complete = not group
 
     def __iter__(self) -> Iterator[str]:
+        self._load_plugins()
         return iter(sorted(self._classes))
 
+    def __contains__(self, name: object) -> bool:
+        return name in self._classes or name in list(self)
+
     def __getitem__(self, name: str) -> type[T]:
-        try:
-            return self._classes[name]
-        except KeyError:
-            raise UsageError(
-                f"No {self.kind} is called {name!r}.{did_you_mean(name, self)} Known: {', '.join(self)}."
-            ) from None
+        if name not in self:
+            raise UsageError(f"No {self.kind} is called {name!r}.{did_you_mean(name, self)} Known: {', '.join(self)}.")
+        return self._classes[name]
 
     def register(self, name: str) -> Callable[[type], type]:
-        """Class decorator: make a frozen dataclass known under `name`; `str()` of its values then spells them."""
+        """Class decorator: enter a frozen dataclass under `name`; ``str()`` of its values then spells them."""
+        if not _NAME.fullmatch(name):
+            raise UsageError(f"{name!r} cannot name a {self.kind}: use lower-case letters, digits and hyphens.")
 
         def enter(cls: type) -> type:
             self._classes[name] = cls
@@ -52,81 +72,180 @@ class Registry(Generic[T]):
         return enter
 
     def parse(self, text: str) -> T:
-        """The value that `text` spells, e.g. ``"bayes(delta=0.2)"``."""
+        """The value that `text` spells, e.g. ``"bayes(delta=0.2)"``; spaces and the order of settings are free."""
         call = _CALL.fullmatch(text) if isinstance(text, str) else None
         if call is None:
-            kind = f"{'an' if self.kind[0] in 'aeiou' else 'a'} {self.kind}"
-            raise UsageError(f"Cannot read {text!r} as {kind}. Write it like 'name' or 'name(setting=value)'.")
-        name, inside = call.groups()
+            raise UsageError(f"Cannot read {text!r} as {self._a_kind}. Write it like 'name' or 'name(setting=value)'.")
+        name, settings = call.groups()
         cls = self[name]
-        return cls(**_read_settings(name, inside or "", [f.name for f in fields(cls)]))  # type: ignore[arg-type]
+        return cls(**_read_settings(name, settings or "", [f.name for f in fields(cls)]))  # type: ignore[arg-type]
+
+    def resolve(self, value: str | T) -> T:
+        """The value itself, or the one that a text spells."""
+        resolved = self.parse(value) if isinstance(value, str) else value
+        if not hasattr(resolved, self.attribute) or isinstance(resolved, type):
+            raise UsageError(f"{value!r} is not {self._a_kind}. Known: {', '.join(self)}.")
+        return resolved
+
+    @property
+    def _a_kind(self) -> str:
+        return f"{'an' if self.kind[0] in 'aeiou' else 'a'} {self.kind}"
+
+    def _load_plugins(self) -> None:
+        if self._complete:
+            return
+        self._complete = True  # first: a plug-in may list this registry while it is imported
+        for entry in sorted(entry_points(group=self.group), key=lambda entry: (entry.name, entry.value)):
+            try:
+                self._load_plugin(entry)
+            except Exception as error:  # whatever the code of another package raises
+                package = f" of {entry.dist.name} {entry.dist.version}" if entry.dist else ""
+                warnings.warn(
+                    f"The {self.kind} {entry.name!r}{package} is not available: loading {entry.value} failed with "
+                    f"{type(error).__name__}: {error}",
+                    PrudentWarning,
+                    stacklevel=2,
+                )
+
+    def _load_plugin(self, entry: EntryPoint) -> None:
+        ours = self._classes.get(entry.name)
+        cls = entry.load()
+        if ours is not None and ours is not cls:
+            raise UsageError(f"the name is taken by {ours.__module__}.{ours.__qualname__}.")
+        if not (isinstance(cls, type) and is_dataclass(cls) and hasattr(cls, self.attribute)):
+            raise UsageError(f"it is not a dataclass with {self.attribute!r}.")
+        self.register(entry.name)(cls)
+
+
+# --- reading and spelling ---------------------------------------------------------------------------------------------
 
 
 def _read_settings(name: str, text: str, known: list[str]) -> dict[str, Any]:
     settings: dict[str, Any] = {}
-    at = 0
-    while text[at:].strip():
-        setting = _SETTING.match(text, at)
-        if setting is None:
-            raise UsageError(f"Cannot read {text[at:].strip()!r} in {name}(...). Write settings as name=value.")
-        key, value = setting.groups()
+    for part in _split(text):
+        setting = _SETTING.fullmatch(part)
+        value = None if setting is None else _read_value(setting[2])
+        if setting is None or value is None:
+            raise UsageError(f"Cannot read {part.strip()!r} in {name}(...). Write settings as name=value.")
+        key = setting[1]
         if key not in known:
             has = f"It has: {', '.join(known)}." if known else "It has none."
             raise UsageError(f"{name} has no setting {key!r}.{did_you_mean(key, known)} {has}")
         if key in settings:
             raise UsageError(f"{name}(...) sets {key!r} twice.")
-        settings[key] = _read_value(value)
-        at = setting.end()
+        settings[key] = value
     return settings
 
 
 def _read_value(text: str) -> Any:
-    if text.startswith("["):
-        inside = text[1:-1].strip()
-        return tuple(_read_value(part.strip()) for part in inside.split(",")) if inside else ()
+    """A number, a word, a call as text (the class with the setting resolves it), a tuple of these; None if neither."""
+    if text.startswith("[") and text.endswith("]"):
+        values = tuple(_read_value(part.strip()) for part in _split(text[1:-1]))
+        return None if None in values else values
+    call = _CALL.fullmatch(text)
+    if call is not None and call[2] is not None:
+        return text
+    if not text or set(text) & set("[]()=,"):
+        return None
     try:
         return float(text)
     except ValueError:
         return text
 
 
+def _split(text: str) -> list[str]:
+    """The parts between commas outside of brackets; a comma after the last is fine.
+
+    >>> _split("a=[1, 2], b=f(c=3),")
+    ['a=[1, 2]', ' b=f(c=3)']
+    """
+    parts, start, depth = [], 0, 0
+    for at, character in enumerate(text):
+        depth += (character in "([") - (character in ")]")
+        if character == "," and depth == 0:
+            parts.append(text[start:at])
+            start = at + 1
+    return [*parts, text[start:]] if text[start:].strip() else parts
+
+
 def _spell(name: str, value: Any) -> str:
-    """What differs from the defaults, and always `delta`: the level is what one asks of a bound first."""
-    shown = []
+    """The settings that differ from the defaults, and always `delta`, the level of a bound."""
+    spelled = []
     for field in fields(value):
-        setting = getattr(value, field.name)
+        setting = _spell_value(getattr(value, field.name))
         default = field.default if field.default_factory is MISSING else field.default_factory()
-        if field.name == "delta" or setting != default:
-            shown.append(f"{field.name}={_spell_value(setting)}")
-    return f"{name}({', '.join(shown)})" if shown else name
+        if field.name == "delta" or setting != _spell_value(default):
+            spelled.append(f"{field.name}={setting}")
+    return f"{name}({', '.join(spelled)})" if spelled else name
 
 
 def _spell_value(setting: Any) -> str:
     if isinstance(setting, tuple):
         return f"[{', '.join(_spell_value(part) for part in setting)}]"
     if isinstance(setting, float | int):
-        return repr(float(setting)).removesuffix(".0")  # NumPy's numbers, of a sweep, would print as calls
+        return repr(float(setting)).removesuffix(".0")  # NumPy's numbers, from a sweep, would print as calls
     return str(setting)
 
 
-# --- settings ---------------------------------------------------------------------------------------------------------
+# --- argument checks --------------------------------------------------------------------------------------------------
 
 
 def as_number(value: object) -> float:
     """A setting as a number; NaN, which no comparison accepts, where it is a word or a list."""
-    return (
-        float(value)
-        if isinstance(value, int | float) or (hasattr(value, "__float__") and not isinstance(value, str))
-        else nan
-    )
+    numeric = isinstance(value, int | float) or (hasattr(value, "__float__") and not isinstance(value, str))
+    return float(value) if numeric else nan  # type: ignore[arg-type]
 
 
-def whole_number(name: str, number: Any, least: int) -> int:
+def whole_number(name: str, number: Any, least: int, most: int | None = None) -> int:
     """A setting that counts something."""
     try:
         number = index(number)  # NumPy's integers are as good as Python's
     except TypeError:
         raise UsageError(f"{name} is {number!r}; it must be a whole number.") from None
-    if number < least:
-        raise UsageError(f"{name} is {number}; it must be a whole number, at least {least}.")
+    if number < least or (most is not None and number > most):
+        limit = f"at least {least:,}" + ("" if most is None else f" and at most {most:,}")
+        raise UsageError(f"{name} is {number:,}; it must be a whole number, {limit}.")
     return int(number)
+
+
+def check_number(
+    name: str,
+    value: object,
+    *,
+    above: float = -inf,
+    least: float = -inf,
+    below: float = inf,
+    most: float = inf,
+    finite: bool = True,
+    example: str = "",
+) -> None:
+    """Refuse a setting that is not a number between these limits; `above` and `below` are not included.
+
+    >>> check_number("confidence", 2, above=0, below=1, example="0.95")
+    Traceback (most recent call last):
+    prudent.base.errors.UsageError: confidence is 2; it must be a number above 0 and below 1, such as 0.95.
+    """
+    number = as_number(value)
+    inside = least <= number <= most and number > above
+    if inside and (number < below or (number == inf and not finite)):
+        return
+    limits = {"above": above, "at least": least, "below": below, "at most": most}
+    between = " and ".join(f"{words} {limit:g}" for words, limit in limits.items() if abs(limit) != inf)
+    such_as = f", such as {example}" if example else ""
+    raise UsageError(f"{name} is {value!r}; it must be a number{between and f' {between}'}{such_as}.")
+
+
+def check_share(name: str, value: object) -> None:
+    """Refuse what is not a share, from 0 to 1."""
+    check_number(name, value, least=0, most=1)
+
+
+def check_word(name: str, word: object, known: Sequence[str]) -> None:
+    """Refuse a word that is not one of several.
+
+    >>> check_word("reward", "click", ["clicks", "any-click"])
+    Traceback (most recent call last):
+    prudent.base.errors.UsageError: There is no reward 'click'. Did you mean 'clicks'? Known: clicks, any-click.
+    """
+    if word not in known:
+        raise UsageError(f"There is no {name} {word!r}.{did_you_mean(str(word), known)} Known: {', '.join(known)}.")

@@ -46,7 +46,7 @@ class Bound(Protocol):
         return None
 
 
-bounds: Registry[Bound] = Registry("bound")
+bounds: Registry[Bound] = Registry("bound", "prudent.bounds", "score")
 
 
 def check_delta(delta: object) -> None:

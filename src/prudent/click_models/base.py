@@ -93,7 +93,7 @@ class Fitted:
         )
 
 
-click_models: Registry[ClickModel] = Registry("click model")
+click_models: Registry[ClickModel] = Registry("click model", "prudent.click_models", "unit")
 
 
 def number_items(context: IntArray) -> IntArray:

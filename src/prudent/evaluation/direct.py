@@ -441,9 +441,10 @@ def examinations(fitted: Fitted, clicks: BoolArray, theta: FloatArray) -> tuple[
     return clicks.astype(float), np.where(surely, 1.0, read)
 
 
-def direct(held: HeldOut, model: str, reward: Reward) -> Direct:
-    """The model by its spelling; estimators that ask for the same one share it."""
+def direct(held: HeldOut, model: str | ClickModel, reward: Reward) -> Direct:
+    """The model on these lists; estimators with the same model share it."""
+    model = click_models.resolve(model)
     if (model, reward) not in held.fits:
-        held.fits[model, reward] = Direct(held, click_models.parse(model), reward)
+        held.fits[model, reward] = Direct(held, model, reward)
     found: Direct = held.fits[model, reward]
     return found

@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from prudent import __version__
-from prudent.base.errors import PrudentWarning, UsageError, did_you_mean
-from prudent.base.spec import as_number, whole_number
+from prudent.base.errors import PrudentWarning, UsageError
+from prudent.base.spec import check_number, check_word, whole_number
 from prudent.base.text import Column, text_table
 from prudent.counts.counts import MAX_REJECTED, Counts, check_max_rejected, describe_rejected
 from prudent.engines.duckdb.engine import DuckDB
@@ -47,14 +47,14 @@ class Evaluation:
         return len(self.estimates)
 
     def __getitem__(self, which: int | str) -> Estimate:
-        """By place, or by the spelling of its estimator."""
+        """By index, or by any spelling of its estimator, such as ``"dr( clip = 10 )"``."""
         if isinstance(which, int):
             return self.estimates[which]
-        for estimate in self.estimates:
-            if estimate.estimator == which:
-                return estimate
         names = [estimate.estimator for estimate in self.estimates]
-        raise UsageError(f"{which} was not asked.{did_you_mean(which, names)} Asked were: {', '.join(names)}.")
+        spelled = which if which in names else str(parse(which))
+        if spelled not in names:
+            raise UsageError(f"{spelled} was not evaluated. Evaluated: {', '.join(names)}.")
+        return self.estimates[names.index(spelled)]
 
     @property
     def title(self) -> str:
@@ -225,21 +225,13 @@ def evaluate(
     """
     asked = ask(reward, confidence, interval, replicates, seed)
     chosen = [estimators] if isinstance(estimators, str) or not isinstance(estimators, Sequence) else estimators
-    parsed = list({str(one): one for one in map(read_estimator, chosen)}.values())  # each once
+    parsed = list({str(one): one for one in map(known_estimators.resolve, chosen)}.values())  # each once
     if not parsed:
         raise UsageError(f"Name at least one estimator. Known: {', '.join(known_estimators)}.")
     read = open_held_out(policy, log, engine, max_rejected)
     if reason := not_held_out(policy.provenance, log, read.tally.lists):
         warnings.warn(f"{reason} What they say of it is too good.", PrudentWarning, stacklevel=2)
     return Evaluation(judge(read.held, parsed, asked), provenance(read, log, asked))
-
-
-def read_estimator(given: str | Estimator) -> Estimator:
-    """The estimator that is meant."""
-    chosen = parse(given) if isinstance(given, str) else given
-    if not hasattr(chosen, "columns"):
-        raise UsageError(f"{given!r} is no estimator. Known: {', '.join(known_estimators)}.")
-    return chosen
 
 
 def ask(
@@ -250,14 +242,10 @@ def ask(
     seed: int = Asked.seed,
 ) -> Asked:
     """The settings, checked."""
-    for name, word, known in (("reward", reward, REWARDS), ("interval", interval, INTERVALS)):
-        if word not in known:
-            raise UsageError(f"There is no {name} {word!r}.{did_you_mean(str(word), known)} Known: {', '.join(known)}.")
-    if not 0 < as_number(confidence) < 1:
-        raise UsageError(f"confidence is {confidence!r}; it must be a number between 0 and 1, such as 0.95.")
-    replicates, seed = whole_number("replicates", replicates, 20), whole_number("seed", seed, 0)
-    if replicates > 100_000:
-        raise UsageError(f"replicates is {replicates:,}; 100,000 are more than anybody needs.")
+    check_word("reward", reward, REWARDS)
+    check_word("interval", interval, INTERVALS)
+    check_number("confidence", confidence, above=0, below=1, example="0.95")
+    replicates, seed = whole_number("replicates", replicates, 20, 100_000), whole_number("seed", seed, 0)
     return Asked(reward, confidence, interval, replicates, seed)  # type: ignore[arg-type]
 
 

@@ -1,14 +1,12 @@
 """`prudent.gate`: whether a policy may go out, and, context by context, which of its lists may."""
 
 from dataclasses import dataclass, replace
-from math import inf
 
-from prudent.base.errors import UsageError
-from prudent.base.spec import as_number
+from prudent.base.spec import check_number, check_share
 from prudent.counts.counts import MAX_REJECTED
 from prudent.engines.duckdb.engine import DuckDB
 from prudent.evaluation.estimate import Asked, Estimate, IntervalName, judge
-from prudent.evaluation.estimators import Estimator
+from prudent.evaluation.estimators import Estimator, estimators
 from prudent.evaluation.evaluate import (
     DECIDES,
     ask,
@@ -16,7 +14,6 @@ from prudent.evaluation.evaluate import (
     in_words,
     open_held_out,
     percent,
-    read_estimator,
 )
 from prudent.evaluation.holdout import HeldOut, Reward
 from prudent.evaluation.leakage import not_held_out
@@ -64,9 +61,8 @@ def gate(
     where a click model had to be taken that these lists could not choose.
     """
     asked = ask_gate(min_lift, confidence, reward, interval, replicates, seed)
-    if not 0 <= as_number(min_support) <= 1:
-        raise UsageError(f"min_support is {min_support!r}; it is a share of the lists, between 0 and 1.")
-    chosen = read_estimator(estimator)
+    check_share("min_support", min_support)
+    chosen = estimators.resolve(estimator)
     read = open_held_out(policy, log, engine, max_rejected)
     verdict = decide(read.held, chosen, asked, min_lift, min_support)
     return refuse(verdict, not_held_out(policy.provenance, log, read.tally.lists))
@@ -86,10 +82,8 @@ def ask_gate(
     seed: int = Asked.seed,
 ) -> Asked:
     """The settings, checked, with the two-sided confidence whose lower limit is the one-sided one."""
-    if not 0.5 < as_number(confidence) < 1:
-        raise UsageError(f"confidence is {confidence!r}; a gate needs one above 0.5 and below 1, such as 0.95.")
-    if not -1 < as_number(min_lift) < inf:
-        raise UsageError(f"min_lift is {min_lift!r}; it is a relative lift above -1, such as 0.01 for 1 % more.")
+    check_number("confidence", confidence, above=0.5, below=1, example="0.95")
+    check_number("min_lift", min_lift, above=-1, example="0.01 for 1 % more")
     return replace(ask(reward, confidence, interval, replicates, seed), confidence=2 * confidence - 1)
 
 

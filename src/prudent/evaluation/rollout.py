@@ -9,7 +9,7 @@ from scipy.special import betaincinv, ndtri
 from prudent import __version__
 from prudent.base.arrays import BoolArray, IntArray
 from prudent.base.errors import LogError
-from prudent.click_models import PositionBased
+from prudent.click_models import ClickModel, PositionBased, click_models
 from prudent.counts.counts import MAX_REJECTED
 from prudent.engines.duckdb.engine import DuckDB
 from prudent.evaluation.direct import Direct, Trials, believe, direct, learn_prior, rewards, slopes, try_items
@@ -69,7 +69,7 @@ def gate_contexts(
     log: Log,
     min_lift: float = 0.0,
     confidence: float = 0.95,
-    model: str = "auto",
+    model: str | ClickModel = "auto",
     reward: Reward = "clicks",
     engine: DuckDB | None = None,
     max_rejected: float = MAX_REJECTED,
@@ -81,11 +81,11 @@ def gate_contexts(
     least `confidence`. So, among the lists that go out, no more than 1 − `confidence` are worse on average, however
     many there are, as far as the click model and its prior are right.
     """
-    asked = ask_gate(min_lift, confidence, reward)
+    asked, chosen = ask_gate(min_lift, confidence, reward), click_models.resolve(model)
     read = open_held_out(policy, log, engine, max_rejected)
     if reason := not_held_out(policy.provenance, log, read.tally.lists):
         raise LogError(f"{reason} Hold some out: prudent split.")
-    return mix(read, policy, log, model, asked, min_lift)
+    return mix(read, policy, log, chosen, asked, min_lift)
 
 
 def better_lists(fit: Direct, incumbent: IntArray, confidence: float, min_lift: float) -> tuple[BoolArray, Trials]:
@@ -123,7 +123,7 @@ def _wide(table: IntArray, other: IntArray) -> IntArray:
     return np.pad(table, ((0, 0), (0, max(0, other.shape[1] - table.shape[1]))), constant_values=-1)
 
 
-def mix(read: Read, policy: Policy, log: Log, model: str, asked: Asked, min_lift: float) -> Mixture:
+def mix(read: Read, policy: Policy, log: Log, model: ClickModel, asked: Asked, min_lift: float) -> Mixture:
     """The mixed policy, from held-out lists that have been read."""
     held, connection = read.held, read.connection
     if not held.known.any():

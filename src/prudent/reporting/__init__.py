@@ -11,7 +11,8 @@ from prudent.counts.counts import MAX_REJECTED, Counts, count
 from prudent.engines.duckdb.engine import DuckDB
 from prudent.evaluation.estimate import judge
 from prudent.evaluation.estimators import Estimator, parse
-from prudent.evaluation.evaluate import DECIDES, DEFAULTS, Evaluation, ask, open_held_out, provenance, read_estimator
+from prudent.evaluation.estimators import estimators as known
+from prudent.evaluation.evaluate import DECIDES, DEFAULTS, Evaluation, ask, open_held_out, provenance
 from prudent.evaluation.gate import ask_gate, decide, refuse
 from prudent.evaluation.holdout import Reward
 from prudent.evaluation.leakage import not_held_out
@@ -59,7 +60,7 @@ def report(
     for read_here in (log, train):
         if isinstance(read_here, Log) and read_here.in_files:
             check_not_read(to, find_files(read_here.names))
-    chosen = read_estimator(estimator)
+    chosen = known.resolve(estimator)
     # What `evaluate` and `gate` do, with the log read once for both.
     asked = ask(reward, confidence, seed=seed)
     asked_by_gate = ask_gate(min_lift, confidence, reward, seed=seed)

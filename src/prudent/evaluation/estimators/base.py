@@ -45,7 +45,7 @@ class Estimator(Protocol):
         ...
 
 
-estimators: Registry[Estimator] = Registry("estimator")
+estimators: Registry[Estimator] = Registry("estimator", "prudent.estimators", "columns")
 
 
 def check_support(held: HeldOut, supported: BoolArray, what: str) -> None:

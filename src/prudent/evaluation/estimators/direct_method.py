@@ -1,11 +1,11 @@
 """The direct method: a click model's word for it."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 import numpy as np
 
-from prudent.click_models import click_models
+from prudent.click_models import ClickModel, click_models
 from prudent.evaluation.direct import direct
 from prudent.evaluation.estimators.base import Columns, Estimator, check_support, estimators, where_supported
 from prudent.evaluation.holdout import HeldOut, Reward
@@ -24,10 +24,10 @@ class DirectMethod(Estimator):
 
     words: ClassVar[str] = "click model alone"
 
-    model: str = "auto"
+    model: ClickModel = field(default_factory=lambda: click_models.parse("auto"))
 
     def __post_init__(self) -> None:
-        click_models.parse(self.model)
+        object.__setattr__(self, "model", click_models.resolve(self.model))  # a spelling is welcome
 
     def columns(self, held: HeldOut, reward: Reward) -> Columns:
         """The expected rewards of lists."""

@@ -1,13 +1,13 @@
 """The cascade doubly robust estimator."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import inf
 from typing import ClassVar
 
 import numpy as np
 
 from prudent.base.arrays import FloatArray
-from prudent.click_models import click_models
+from prudent.click_models import ClickModel, click_models
 from prudent.evaluation.direct import Direct, direct
 from prudent.evaluation.estimators.base import (
     Columns,
@@ -36,11 +36,11 @@ class DoublyRobust(Estimator):
 
     words: ClassVar[str] = "doubly robust"
 
-    model: str = "auto"
+    model: ClickModel = field(default_factory=lambda: click_models.parse("auto"))
     clip: float = inf
 
     def __post_init__(self) -> None:
-        click_models.parse(self.model)
+        object.__setattr__(self, "model", click_models.resolve(self.model))  # a spelling is welcome
         check_clip(self.clip)
 
     def columns(self, held: HeldOut, reward: Reward) -> Columns:

@@ -35,7 +35,7 @@ class Baseline(Protocol):
         return self.choose(totals).lists
 
 
-baselines: Registry[Baseline] = Registry("method")
+baselines: Registry[Baseline] = Registry("method", "prudent.baselines", "choose")
 
 
 # --- clips -------------------------------------------------------------------------------------------------------

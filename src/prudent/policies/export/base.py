@@ -62,7 +62,7 @@ class Targets(Registry[Target]):
         return super().__getitem__(name)
 
 
-targets = Targets("target")
+targets = Targets("target", "prudent.exports", "parts")
 
 
 def refuse(connection: duckdb.DuckDBPyConnection, column: str, bad: str, why: str) -> None:
