@@ -143,7 +143,7 @@ def test_a_list_without_a_propensity_is_rejected(policy: prudent.Policy, bad: fl
     table = as_lists(some_lists(), "whole")
     table["p"][7] = bad
     log = prudent.Log(pa.table(table), propensity="p")
-    with pytest.warns(PrudentWarning, match="1 of 300 lists were rejected: 1 × a propensity"):
+    with pytest.warns(PrudentWarning, match="1 of 300 lists were rejected: 1 × propensity"):
         found = prudent.evaluate(policy, log, "snips")
     assert found.provenance["rejected"] == {"propensity outside (0, 1]": 1}
     assert found.provenance["lists"] == 299
