@@ -18,12 +18,13 @@ extensions = [
     "sphinx.ext.napoleon",
     "registry_pages",
 ]
-exclude_patterns = ["_build", "_ext", "results/*"]
+exclude_patterns = ["_build", "_ext", "results/*", "jupyter_execute"]
 
 myst_enable_extensions = ["deflist"]
 myst_heading_anchors = 3
 nb_execution_mode = "off"  # docs/refresh.py runs it
 default_role = "code"  # docstrings write `name` for what is typed
+smartquotes_action = "qe"  # quotes and ellipses; two hyphens begin an option
 
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
