@@ -2,7 +2,7 @@
 """Whether intervals cover and gates hold: `python docs/coverage.py` simulates it and writes docs/coverage/*.json.
 
 A run draws a world, held-out lists and a policy, asks the estimators, and compares what they say with the truth, which
-is known. `python docs/coverage.py NAME ...` runs some studies only; the page docs/evaluating.md has their tables, which
+is known. `python docs/coverage.py NAME ...` runs some studies only; the page docs/estimators.md has their tables, which
 `python docs/coverage.py --tables` prints.
 """
 
