@@ -1,8 +1,8 @@
 """The page docs/benchmarks.md and its figures: `python docs/benchmarks.py`.
 
 Both are made from the latest file of each part in benchmarks/results, and from nothing else; every measured number on
-the page comes from there, and tests/test_benchmark_pages.py checks that running this changes nothing. With the name of
-a folder, the figures are also put there as PNG, to be looked at.
+the page comes from there, and tests/docs/test_benchmark_pages.py checks that running this changes nothing. With the
+name of a folder, the figures are also written there as PNG.
 """
 
 import json
@@ -26,7 +26,7 @@ Results = Mapping[str, Any]
 
 
 def latest(folder: Path = RESULTS) -> dict[str, Results]:
-    """The latest file of each part that was measured."""
+    """The latest file of each measured part."""
     found = {}
     for part in PARTS:
         files = sorted(file for file in folder.glob("*.json") if re.fullmatch(rf"\d{{4}}-\d\d-\d\d-{part}", file.stem))
@@ -40,7 +40,7 @@ def value(results: Results, name: str) -> float:
 
 
 def number(value: float | None) -> str:
-    """Three digits, and no more of them than there are."""
+    """Three significant digits."""
     if value is None:
         return "–"
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}" if abs(value) >= 1 else f"{value:.2g}"
@@ -60,7 +60,7 @@ def reached(figure: Mapping[str, Any]) -> str:
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1) -> str:
-    """The first columns are words, and begin at the left; the others are numbers."""
+    """The first columns are text, aligned left; the others are numbers."""
     lines = [head, ["---" if column < left else "--:" for column in range(len(head))], *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
 
@@ -69,7 +69,7 @@ def figures_table(results: Results) -> str:
     rows = [
         (name, number(figure["value"]), aim(figure), reached(figure)) for name, figure in results["figures"].items()
     ]
-    return table(("figure", "is", "aim", ""), rows)
+    return table(("figure", "measured", "target", ""), rows)
 
 
 def took_table(results: Results, names: Mapping[str, str]) -> str:
@@ -93,19 +93,18 @@ def page(parts: Mapping[str, Results]) -> str:
 INTRO = """\
 # Benchmarks
 
-How fast `prudent` is, and next to whom. Every figure is a ratio of CPU times within one run, unless its name says
-otherwise: seconds depend on the machine and on who else uses it, ratios less so. Each side runs in a process of its
-own, both in turn, on the same log, and the median counts, of as many rounds as the file of results says. All logs are
-simulated, because then the truth is known and everybody can make the same log again; no figure here is about real
-users.
+Every figure is a ratio of CPU times within one run, unless its name says otherwise: seconds depend on the machine and
+its load, ratios less so. Each side runs in its own process, alternating, on the same log, and the median over the
+rounds in the file of results counts. All logs are simulated, so that the ground truth is known and everybody can make
+the same log; no figure here is about real users.
 
-The page is written by `docs/benchmarks.py` from the files in `benchmarks/results`; no measured number on it was typed
-by hand.
+The page is written by `docs/benchmarks.py` from the files in `benchmarks/results`; no measured number on it is typed by
+hand. The commit that each part was measured at is in the [table of machines](#machines-versions-and-commits).
 """
 
 
 def summary(parts: Mapping[str, Results]) -> str:
-    """All figures that had an aim, met or not."""
+    """All figures with a target, reached or missed."""
     rows = [
         (f"[{part}](#{ANCHORS[part]})", name, number(figure["value"]), aim(figure), reached(figure))
         for part, results in parts.items()
@@ -114,30 +113,31 @@ def summary(parts: Mapping[str, Results]) -> str:
     ]
     missed = sum(row[-1] != "reached" for row in rows)
     return SUMMARY.format(
-        figures=len(rows), missed=missed, table=table(("part", "figure", "is", "aim", ""), rows, left=2)
+        figures=len(rows), missed=missed, table=table(("part", "figure", "measured", "target", ""), rows, left=2)
     )
 
 
 SUMMARY = """\
-## In short
+## Summary
 
-{figures} figures had an aim before they were measured, and {missed} of them missed it; they stay on the page, with
-their aims. A ratio *theirs / ours* says how many times more CPU they take.
+{figures} figures had a target before they were measured, and {missed} of them missed it; they stay on the page, with
+their targets. A ratio *theirs / ours* is how many times as much CPU they take.
 
-![How many times more CPU others take](benchmarks/ratios.svg)
+![CPU of others as a multiple of ours](benchmarks/ratios.svg)
 
 {table}"""
 
 
 def machines(parts: Mapping[str, Results]) -> str:
-    """What it ran on."""
+    """Machine, versions and commit of each part."""
     rows = []
     for part, results in parts.items():
         machine = results["machine"]
         packages = ", ".join(f"{name} {of}" for name, of in results["versions"].items())
         where = f"{machine['cores']} cores, {machine['memory']:g} GB, Python {machine['python']}"
-        rows.append((part, results["date"][:10], where, packages))
-    return "## What it ran on\n\n" + table(("part", "date", "machine", "versions"), rows, left=4)
+        rows.append((part, results["date"][:10], results["commit"] or "not recorded", where, packages))
+    head = ("part", "date", "commit", "machine", "versions")
+    return "## Machines, versions and commits\n\n" + table(head, rows, left=5)
 
 
 def limits(results: Results) -> str:
@@ -156,9 +156,9 @@ def limits(results: Results) -> str:
 LIMITS = """\
 ## Against the physical limit
 
-The log has {lists:,} lists of 10 with names of text, in {contexts:,} contexts, and {pairs:,} different context-item
-pairs: a long tail. No count can be cheaper than reading the same columns, and none that writes the same histogram much
-cheaper than the bare query for it, without checks, reasons and manifest. Counting ran under a memory limit of 1 GB.
+The log has {lists:,} lists of 10 with text names, in {contexts:,} contexts, and {pairs:,} distinct context-item pairs:
+a long tail. Counting cannot be cheaper than a scan of the same columns, and hardly cheaper than the bare query for the
+same histogram, which has no checks, rejection reasons or manifest. Counting ran with a memory limit of 1 GB.
 
 ![CPU of the steps](benchmarks/limits.svg)
 
@@ -173,9 +173,9 @@ def experiments(results: Results) -> str:
 EXPERIMENTS = """\
 ## The paper's experiments against plain loops
 
-One repetition of the paper's Fig. 2, 1,000 lists, all methods and all δ, for each click model. The loops go through
-lists and items one by one, count once for all methods, and ask SciPy for one quantile at a time. They draw the same
-logs and must find the same errors to 1e-9.
+One repetition of the paper's Fig. 2, 1,000 lists, all methods and all δ, for each click model. The loops iterate over
+lists and items, count once for all methods, and call SciPy for one quantile at a time. They draw the same logs and must
+give the same errors to within 1e-9.
 
 {table}"""
 
@@ -200,25 +200,25 @@ def plain(results: Results) -> str:
 PLAIN = """\
 ## Against plain Python
 
-`benchmarks/plain_models.py` has click models as one writes them first, in the manner of PyClick: one object per
-session, loops over sessions and results, parameters in nested dictionaries. `cm` and `dcm` are counted in one pass,
-`dcm` down to the last click as the paper does; `pbm` takes {rounds} rounds of expectation-maximisation. Both sides go
-from the file to the parameters.
+`benchmarks/plain_models.py` has click models as one writes them first, in the style of PyClick: one object per session,
+loops over sessions and results, parameters in nested dictionaries. `cm` and `dcm` are counted in one pass, `dcm` down
+to the last click as in the paper; `pbm` takes {rounds} iterations of expectation-maximisation. Both sides go from the
+file to the parameters.
 
-The loops get the lists of every tenth context ({few:,} of {lists:,} for `cm`): their work per list is the same in a
-tenth as in the whole. Ours is measured on that tenth and on all lists, where starting Python and DuckDB weighs less.
+The loops get the lists of every tenth context ({few:,} of {lists:,} for `cm`): their work per list does not depend on
+the number of lists. Ours is measured on that tenth and on all lists, where the start of Python and DuckDB matters less.
 *CPU per list* compares the loops on the tenth with ours on all lists.
 
 {took}
 {table}
-Both sides find the same: for `cm` and `dcm` every count of the {pairs:,} pairs is equal. For `pbm` the examination
-probabilities are at most {apart} apart, and θ of pairs with at least {often} impressions {theta} (root mean square):
-the loops stop before they have converged, and add an imagined click and an imagined skip to every parameter, as PyClick
-does. With the same smoothing and until convergence both agree (`tests/test_benchmarks.py`).
+The results agree: for `cm` and `dcm` every count of the {pairs:,} pairs is equal. For `pbm` the examination
+probabilities differ by at most {apart}, and θ of pairs with at least {often} impressions by {theta} (root mean square):
+the loops stop before they have converged, and add a pseudo-click and a pseudo-skip to every parameter, as PyClick does.
+With the same smoothing and until convergence both agree (`tests/docs/test_benchmarks.py`).
 
-On a long tail the histogram is hardly shorter than the log, and one pass of plain Python is one pass too. What the
-loops leave out is not in these seconds: every session is an object in memory, nothing is checked, and their counts can
-be neither kept nor added.
+On a long tail the histogram is hardly shorter than the log, and plain Python needs only one pass too. These seconds do
+not show what the loops leave out: every session is an object in memory, nothing is validated, and their counts can be
+neither stored nor added.
 """
 
 
@@ -265,42 +265,44 @@ CLAX = """\
 
 [CLAX](https://pypi.org/project/clax-models/) {clax} trains click models by gradient descent in JAX {jax}. It can do
 much that `prudent` cannot: parameters that are networks over features, more click models, mixtures of them, logs that
-stream through memory, accelerators. `prudent` uses that three models with one parameter per pair need no gradients:
-`cm` and `dcm` are counted, and `pbm` is a concave likelihood of a histogram. This comparison is about those three, on
-a processor without an accelerator.
+stream through memory, accelerators. `prudent` uses the fact that three models with one parameter per pair need no
+gradients: `cm` and `dcm` are counted, and `pbm` has a concave likelihood of a histogram. This comparison is about those
+three, on a CPU.
 
-**The logs** have {lists:,} lists of 10 each, drawn from the model that is then fitted. *Long tail*: 100,000 contexts,
-{tail[pairs]:,} pairs that were shown, {tail[often]:,} of them at least 100 times. *Head*: 2,000 contexts,
-{head[pairs]:,} pairs, {head[often]:,} of them at least 100 times. Names are numbers on both sides. For CLAX every pair
-is numbered already, which is work that it is spared, and it gets a tenth of the lists on top, to know when to stop.
+**The logs** have {lists:,} lists of 10 each, simulated from the model that is then fitted. *Long tail*: 100,000
+contexts, {tail[pairs]:,} pairs that were shown, {tail[often]:,} of them at least 100 times. *Head*: 2,000 contexts,
+{head[pairs]:,} pairs, {head[often]:,} of them at least 100 times. Names are integers on both sides. For CLAX every pair
+is indexed in advance, which saves it work, and it gets a tenth of the lists on top for early stopping.
 
-**CLAX's settings** are those of `experiments/1-yandex-baseline` in its repository, where its authors compare these very
+**CLAX's settings** are those of `experiments/1-yandex-baseline` in its repository, where its authors compare the same
 models: AdamW with a learning rate of .01, batches of 4,096, at most 100 epochs, and the trainer's own early stopping.
 Its README has .003, which took more epochs to the same accuracy in a trial of ours, and its first example .0003, which
-was far from done after the ten epochs that it asks for. *CLAX* is the whole process as its examples have it, with its
-own reader of Parquet files in PyTorch's loader, without extra workers. *Training alone* is `Trainer.train` on arrays
-in memory after everything has been compiled: no start, no reading, no compiling.
+was far from converged after its ten epochs. *CLAX* is the whole process as in its examples, with its own Parquet reader
+in PyTorch's loader, without extra workers. *Training alone* is `Trainer.train` on arrays in memory after compilation:
+no start, no reading, no compiling.
 
-**Ours** is the whole process from the Parquet file: start, count, fit, prior. *Our fit alone* begins where the counts
-are in memory. θ is the posterior mean under the prior of the default bound, the column `mean` of every policy; `dcm`
+**Ours** is the whole process from the Parquet file: start, count, fit, prior. *Our fit alone* begins with the counts
+in memory. θ is the posterior mean under the prior of the default bound, the column `mean` of every policy; `dcm`
 has `tail=em`.
 
 CPU seconds, and ratios theirs / ours:
 
 {times}
-Root mean square errors against the truth: of θ weighted by impressions, of θ of pairs shown at least 100 times, and of
-the position parameters (p, or λ without the last position). Only pₖθ is identified in `pbm`, so p₁ = 1 on both sides.
+Root mean square errors against the ground truth: of θ weighted by impressions, of θ of pairs shown at least 100 times,
+and of the position parameters (p, or λ without the last position). Only pₖθ is identified in `pbm`, so p₁ = 1 on both
+sides.
 
 {errors}
 ![Error of θ against CPU time](benchmarks/clax.svg)
 
-CLAX's errors are those of the model that its trainer leaves. It means to restore the best epoch, the one before the
-last, but with these versions keeps the last; the figure shows all epochs. Our prior knows how often each item was
-shown, which says something about θ where production ranks well; CLAX's estimates are held back by stopping early.
+CLAX's errors are those of the model that its trainer returns. It is meant to restore the best epoch, the one before the
+last, but with these versions keeps the last; the figure shows all epochs. Our prior uses how often each item was
+shown, which is informative about θ where production ranks well; CLAX regularises by early stopping.
 
-Where pairs are shown often, CLAX finds λ of `dcm` better than we do: counts have forgotten whole lists, and means over
-the lists of a context stand for them, while CLAX sees every list. And where there are few pairs, its training alone is
-about as fast as our whole process: counting a million lists takes what it takes, however little is then to be fitted.
+Where pairs are shown often, CLAX estimates λ of `dcm` better than we do: counts do not keep whole lists and use means
+over the lists of a context instead, while CLAX sees every list. And where there are few pairs, its training alone is
+about as fast as our whole process, because counting a million lists takes the same time however little is fitted
+afterwards.
 """
 
 
@@ -319,8 +321,8 @@ SPARK = """\
 ## Spark on one machine
 
 The same log of {lists:,} lists, counted and ranked by both engines from a cold start; the counts must be equal, and the
-policies to the byte. Spark is for logs that one machine does not hold. On one machine its start, its shuffle and its
-rows cost what this table shows.
+policies equal byte for byte. Spark is for logs that do not fit on one machine. This table shows the overhead of its
+start, shuffle and rows on one machine.
 
 {took}
 {table}"""
@@ -346,9 +348,9 @@ def sizes(results: Results) -> str:
 SIZES = """\
 ## Time and memory against size
 
-The same 100,000 contexts, logged for longer and longer. Counting ran under a memory limit of {memory}, ranking under
-none. At 100,000 lists most contexts have a list or two, positions cannot be compared, and `model=auto` takes `dcm`,
-with a warning.
+The same 100,000 contexts, with more and more lists. Counting ran with a memory limit of {memory}, ranking without one.
+At 100,000 lists most contexts have one or two lists, positions cannot be compared, and `model=auto` uses `dcm`, with a
+warning.
 
 {rows}
 ![Time and memory against size](benchmarks/sizes.svg)
@@ -370,8 +372,8 @@ def pairs(results: Results) -> str:
 PAIRS = """\
 ## A hundred million pairs
 
-Counts of {contexts:,} contexts with {pairs:,} context-item pairs in {rows:,} rows ({megabytes:,} MB), made directly and
-in no order, ranked by `prudent rank --memory {memory}` with its defaults.
+Counts of {contexts:,} contexts with {pairs:,} context-item pairs in {rows:,} rows ({megabytes:,} MB), generated
+directly and in no order, ranked by `prudent rank --memory {memory}` with its defaults.
 
 {took}
 {table}"""
@@ -392,8 +394,8 @@ def evaluate(results: Results) -> str:
 EVALUATE = """\
 ## Evaluating a policy
 
-{lists:,} held-out lists of 10, all estimators of the default, {replicates} replicates of the bootstrap; DuckDB may take
-{memory}, and arrays come on top of it.
+A holdout of {lists:,} lists of 10, all default estimators, {replicates} bootstrap replicates; the memory limit of
+DuckDB is {memory}, and arrays come on top of it.
 
 {took}
 {table}"""
@@ -420,7 +422,7 @@ ANCHORS = {
     "evaluate": "evaluating-a-policy",
 }
 REPEAT = """\
-## Do it again
+## Run the benchmarks
 
 ```text
 make bench                 limits and experiments, about ten minutes
@@ -433,8 +435,8 @@ make bench PART=evaluate   evaluating a policy, two minutes
 python docs/benchmarks.py  writes this page
 ```
 
-`ROUNDS=1` measures once, `SIZE=100k` tries a part on a tenth of the lists, and `BENCH_DIR` says where temporary files
-go.
+`ROUNDS=1` measures once, `SIZE=100k` runs a part on a tenth of the lists, and `BENCH_DIR` is the folder for temporary
+files.
 """
 
 

@@ -23,7 +23,7 @@ HALF_LIFE = 14.0  # days
 PRIOR = (1.2, 5.0)  # a and b of θ ~ Beta(a, b) on the first day
 LOOKS = 2.0  # a day at an average pair
 DRIFTS = {  # what θ does, and the standard deviation of what logit θ moves in a day
-    "stands still": 0.0,
+    "constant": 0.0,
     "drifts": 0.05,  # 0.19 in a half-life, 0.67 in 180 days
     "drifts fast": 0.15,  # 0.56 in a half-life, 2.0 in 180 days
 }
@@ -92,7 +92,7 @@ def measure(bound: str, drift: float, half_life: float | None) -> Measured:
 
 
 def spread(half_life: float | None) -> float:
-    """Variance of n₊/n where θ stands still, as a share of the θ(1 − θ)/n that a bound takes it for."""
+    """Variance of n₊/n where θ constant, as a share of the θ(1 − θ)/n that a bound takes it for."""
     found = []
     for seed in SEEDS:
         world = make(0, seed)
@@ -114,7 +114,7 @@ def rows() -> Iterator[tuple[str, str, str, Measured, Measured]]:
 def table() -> str:
     """The table of docs/daily.md."""
     lines = [
-        "| θ | bound | promised | right, all days | half-life | θ − bound, all days | half-life "
+        "| θ | bound | nominal | covered, all days | half-life | θ − bound, all days | half-life "
         "| error of θ̂, all days | half-life |",
         "|---|---|---|---|---|---|---|---|---|",
     ]

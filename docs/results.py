@@ -1,16 +1,16 @@
 """The pages docs/results.md and docs/claims.md: `python docs/results.py RESULTS_DIR`.
 
-RESULTS_DIR holds what `prudent reproduce` wrote, by what it was run on:
+RESULTS_DIR has the outputs of `prudent reproduce`, in one folder per data set:
 
     prudent reproduce NAME -o RESULTS_DIR/yandex --data train.tsv.gz --data test.tsv.gz --format yandex
     prudent reproduce mslr -o RESULTS_DIR/mslr --data train.txt.gz --data test.txt.gz --format letor
-    prudent reproduce all -o RESULTS_DIR/stand-in
+    prudent reproduce all -o RESULTS_DIR/synthetic
     prudent reproduce default -o RESULTS_DIR/default
 
-Tables and figures are copied to docs/results, with the ratios and verdicts that take the errors of single repetitions,
-which are not. Both pages are then written from docs/results alone: without RESULTS_DIR that is all that is done, and
-tests/docs/test_results_pages.py checks that it changes nothing. Every measured number on the pages comes from these
-files.
+Tables and figures are copied to docs/results, with the ratios and verdicts, which need the errors of single repetitions
+(these are not copied), and with the commit. Both pages are then written from docs/results alone: without RESULTS_DIR
+only that is done, and tests/docs/test_results_pages.py checks that it changes nothing. Every measured number on the
+pages comes from these files.
 """
 
 import csv
@@ -37,7 +37,7 @@ from prudent.storage.files import manifest_path
 
 DOCS = Path(__file__).parent
 KEPT = DOCS / "results"
-SETS = ("yandex", "mslr", "stand-in")
+SETS = ("yandex", "mslr", "synthetic")
 TABLES = {name for claim in CLAIMS for name in claim.experiments}  # with a table of ratios; others have notes
 SHOWN = (0.2, 0.5, 1.0)  # δ of which ratios are kept
 LEVELS = (("bayes", 0.2), ("eb", 0.2), ("hoeffding", 0.2), ("eb", 0.5), ("exposure", 0.5))  # columns of most tables
@@ -64,9 +64,9 @@ class Ratio(NamedTuple):
 
 
 def keep(results: Path) -> None:
-    """Copy what the pages are made of, and write down the commit whose code made it."""
+    """Copy the inputs of the pages, and record the commit whose code made them."""
     commits = commits_kept()
-    commits.update(dict.fromkeys((name for name in (*SETS, "default") if (results / name).is_dir()), today()))
+    commits.update(dict.fromkeys((name for name in (*SETS, "default") if (results / name).is_dir()), checked_out()))
     (KEPT / "commits.json").write_text(json.dumps(commits, indent=1) + "\n", encoding="utf-8")
     for name in SETS:
         if (results / name).is_dir():
@@ -89,7 +89,7 @@ def keep(results: Path) -> None:
     size = sum(file.stat().st_size for file in KEPT.rglob("*") if file.is_file())
     print(f"docs/results has {size / 1e6:.1f} MB.")  # noqa: T201
     if size > MOST_BYTES:
-        sys.exit("That is too much to keep in a repository.")
+        sys.exit("That is too large for the repository.")
 
 
 def commits_kept() -> dict[str, str]:
@@ -98,7 +98,7 @@ def commits_kept() -> dict[str, str]:
     return dict(json.loads(file.read_text(encoding="utf-8"))) if file.exists() else {}
 
 
-def today() -> str:
+def checked_out() -> str:
     """The commit that is checked out."""
     git = ["git", "-C", str(DOCS), "describe", "--always", "--dirty"]
     return subprocess.run(git, check=True, capture_output=True, text=True).stdout.strip()
@@ -110,7 +110,7 @@ def keep_set(source: Path, target: Path) -> None:
     target.mkdir(parents=True)
     about, ratios = {}, []
     for name in CATALOGUE:
-        if name == "default" or not (source / f"{name}.repetitions.parquet").exists():  # that one has its own section
+        if name == "default" or not (source / f"{name}.repetitions.parquet").exists():  # `default` has its own section
             continue
         with (source / f"{name}.csv").open(newline="", encoding="utf-8") as file:
             table = list(csv.DictReader(file))
@@ -157,7 +157,7 @@ def given(said: Mapping[str, Any]) -> str:
 
 
 def ratios_of(name: str, file: Path, chosen: Mapping[str, Mapping[str, float]]) -> Iterator[Ratio]:
-    """The ratios that tables on the page may show, and the rival that comes out best at its best clip."""
+    """The ratios that tables on the page may show, and the best baseline at its best clip."""
     for panel in read_table(file).panels:
         mle = panel.best("mle")
         head = (name, panel.data, panel.logging, panel.model, panel.n, float(mle.mean()))
@@ -168,7 +168,7 @@ def ratios_of(name: str, file: Path, chosen: Mapping[str, Mapping[str, float]]) 
         known = [method for method in RIVALS if panel.has(method)]
         if known:
             best = min(known, key=lambda method: float(panel.best(method).mean()))
-            yield Ratio(*head, f"best rival: {best}", None, *paired_ratio(panel.best(best), mle))
+            yield Ratio(*head, f"best baseline: {best}", None, *paired_ratio(panel.best(best), mle))
 
 
 def slim(svg: str) -> str:
@@ -203,84 +203,88 @@ def kept_verdicts() -> list[Verdict]:
 
 
 def claims_page(verdicts: Sequence[Verdict]) -> str:
-    return CLAIMS_INTRO + "\n" + markdown(verdicts)
+    return CLAIMS_INTRO + provenance() + "\n" + markdown(verdicts)
 
 
-OLDER = f"""\
-The numbers come from commit {" and ".join(f"`{commit}`" for commit in sorted(set(commits_kept().values())))}, not from
-the code of today. Those of `dcm` are older than its present estimate of λ, which draws θ to the click rate of the
-context. The changelog says under *Numbers* what changed since.
+def provenance() -> str:
+    """The commit that the stored results come from."""
+    commits = " and ".join(f"`{commit}`" for commit in sorted(set(commits_kept().values())))
+    return f"""\
+The numbers are from commit {commits}. Later changes of the code that move a number are listed under *Numbers* in the
+changelog; in particular, `dcm` now shrinks θ towards the click rate of the context while it estimates λ.
 """
 
-CLAIMS_INTRO = f"""\
+
+CLAIMS_INTRO = """\
 # The paper's claims
 
-These are the sentences in which the paper says what came out of its experiments, in our words. Each is tried on our
+These are the sentences in which the paper states the results of its experiments, in our words. Each is tested on our
 own runs, which are shown in [Results](results.md). None of these runs is the paper's: we did not have its full data. A
-verdict says what our runs show, and not whether the paper was right about its own.
+verdict is about our runs, not about whether the paper was right about its own.
 
-Verdicts are computed, by criteria that stand below. A method is *lower* than another if the difference of their errors
-on the same logs is more than two standard errors from zero, or as many as Student's t asks for where repetitions are
-few. *Production* lists are resampled from a log, or drawn by a
-simulated ranker that knows something. *Uniform* lists are drawn at random. The paper's Section 8.1 names both.
-`prudent reproduce claims -o DIR` makes this table from your own runs.
+Verdicts are computed by the criteria below the table. A method is *lower* than another if the difference of their
+errors on the same logs is more than two standard errors from zero (Student's t where there are few repetitions).
+*Production* lists are resampled from a log, or drawn by a simulated ranker that is better than chance. *Uniform* lists
+are drawn at random. The paper's Section 8.1 names both. `prudent reproduce claims -o DIR` makes this table from your
+own runs.
 
-{OLDER}"""
+"""
 
 
 def results_page(verdicts: Sequence[Verdict]) -> str:
-    parts = [INTRO, "## In short\n", short(verdicts), READING, clips()]
+    parts = [INTRO, provenance(), DATA, "## Summary\n", short(verdicts), READING, clips()]
     for name in SETS:
         parts += section(name)
     return "\n".join([*parts, default()]).rstrip("\n") + "\n"
 
 
-INTRO = f"""\
+INTRO = """\
 # Results
 
-`prudent reproduce` runs the paper's experiments again. This page shows what came out. It is written by
-`docs/results.py` from the tables in `docs/results`; no measured number on it was typed by hand.
+`prudent reproduce` runs the paper's experiments again. This page shows the results. It is written by `docs/results.py`
+from the tables in `docs/results`; no measured number on it is typed by hand.
+"""
 
-{OLDER}
-| what is run on | is it real? | what to know |
+DATA = """\
+| data | real? | remarks |
 |---|---|---|
 | Yandex | yes: queries, lists and clicks | The public sample of the relevance-prediction log has 20 queries. The ten \
-most frequent are those of the 20 here, not of Yandex. The two files are earlier and later days. |
+most frequent are those of these 20, not of Yandex. The two files are earlier and later days. |
 | MSLR-WEB10K | yes: labels; clicks are simulated | 5,000 rows of a training file and 5,000 of a test file. The last \
-query of each file may be cut off. |
-| Yandex-like, Yahoo-like, MSLR-like, Istella-like | no | Simulated stand-ins of about the same shape. They show what \
-the method does when its assumptions hold. |
+query of each file may be incomplete. |
+| Yandex-like, Yahoo-like, MSLR-like, Istella-like | no | Synthetic data of about the same shape. They show what the \
+method does when its assumptions hold. |
 """
 
 ABOUT = {
     "yandex": f"""\
-As in the paper, a click model is fitted to the log first and then makes the clicks, so that the best lists are known.
-Only `cross-validation` has the clicks that users made. Items with fewer than {MIN_IMPRESSIONS} impressions are left
-out: a truth that is fitted to accidents is an accident. [How we read the paper](reading.md) has more on this.
+As in the paper, a click model is fitted to the log and then generates the clicks, so that the best lists are known.
+Only `cross-validation` uses the clicks of real users. Items with fewer than {MIN_IMPRESSIONS} impressions are left out:
+their fitted attraction is mostly noise. [How we read the paper](reading.md) has more on this.
 """,
     "mslr": """\
-The labels are real. The lists are drawn from them, and the clicks are made of them, as in the paper's Section 8.4.
-Weights of a Dirichlet draw decide what is shown: one draw for each query, or a fresh one for each list. With the
-second, how often a document was shown follows its label closely. That makes the task easy, and the result says little.
+The labels are real. The lists are drawn from them, and the clicks are simulated from them, as in the paper's Section
+8.4. Dirichlet weights decide what is shown: one draw per query, or a new one per list. With the second, how often a
+document is shown follows its label closely. That makes the task easy, and the result says little.
 """,
-    "stand-in": """\
-Nothing in this section is real. The experiments keep the names that they have on real data. What they ran on here is
-told below each command.
+    "synthetic": """\
+All data in this section are synthetic. The experiments have the same names as on real data. The line below each command
+describes the data.
 """,
 }
 
 READING = """\
-Which claim is which, and what was measured for each, stands in [The paper's claims](claims.md).
+[The paper's claims](claims.md) has each claim with its measurements.
 
 ## How to read the tables
 
-Error is the value of the best list minus the true value of the chosen one, averaged over queries and repetitions. The
-column `mle` has the error of the maximum likelihood estimate. The others have a method's error divided by it, with one
-standard error: below 1 is better than the MLE. Both saw the same logs, and the standard error takes that into account.
-The best rival is the best of `ips`, `ip-ips` and `pi`, each at the clip that suits it best. In the figures, methods
-without a δ are flat lines.
+Error is the value of the best list minus the true value of the chosen one, averaged over queries and repetitions: the
+regret. The column `mle` has the error of the maximum likelihood estimate. The others have a method's error divided by
+it, with one standard error: below 1 is better than the MLE. Both use the same logs, and the standard error is that of
+the paired ratio. The best baseline is the best of `ips`, `ip-ips` and `pi`, each at its best clip. In the figures,
+methods without a δ are horizontal lines.
 
-Two kinds of logging are shown, because the paper's text allows both and they decide the result.
+Two kinds of logging are shown, because the paper's text allows both and the results differ.
 
 For the baselines, δ stands for a clip M. This is the table of Section 8.3:
 """
@@ -309,11 +313,11 @@ def short(verdicts: Sequence[Verdict]) -> str:
         kinds.setdefault(kind, []).append(claim)
     lines = []
     for kind, head in (
-        ("holds", "Claims that hold wherever they were tried"),
-        ("fails", "Claims that fail wherever they were tried"),
+        ("holds", "Claims that hold in every test"),
+        ("fails", "Claims that fail in every test"),
         ("depends", "Claims that depend on the data, the logging, the click model, the bound or δ"),
-        ("unclear", "Claims that need more repetitions somewhere"),
-        ("not tried", "Claims that were not tried"),
+        ("unclear", "Claims that need more repetitions in some test"),
+        ("not tried", "Claims that were not tested"),
     ):
         found = kinds.get(kind, [])
         if found:
@@ -324,12 +328,12 @@ def short(verdicts: Sequence[Verdict]) -> str:
 HEADS = {
     "yandex": "Real clicks: the Yandex sample",
     "mslr": "Real labels: MSLR-WEB10K rows",
-    "stand-in": "Simulated stand-ins",
+    "synthetic": "Synthetic data",
 }
 OPTIONS = {
     "yandex": " --data train.tsv.gz --data test.tsv.gz --format yandex",
     "mslr": " --data train.txt.gz --data test.txt.gz --format letor",
-    "stand-in": "",
+    "synthetic": "",
 }
 
 
@@ -337,7 +341,7 @@ def section(name: str) -> Iterator[str]:
     """One set of data: all its experiments."""
     yield f"## {HEADS[name]}\n"
     if not (KEPT / name / "about.json").exists():
-        yield "Not run for this page.\n"
+        yield "Not run.\n"
         return
     yield f"From commit `{commits_kept()[name]}`.\n"
     about = json.loads((KEPT / name / "about.json").read_text(encoding="utf-8"))
@@ -376,8 +380,8 @@ def truths(found: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
     yield f"\nThe queries have {min(items)} to {max(items)} items, {sum(items)} in all."
     if "dcm" in found and min(found["dcm"]["position"][1:]) > 0.9:
         yield (
-            "Nearly all users of the fitted `dcm` go on after a click. Then hardly a list satisfies anybody, all lists "
-            "are worth little, and so their errors are small numbers."
+            "Nearly all users of the fitted `dcm` continue after a click. So the probability of a satisfied click is "
+            "small for all lists, and the errors are small numbers."
         )
     yield ""
 
@@ -411,7 +415,7 @@ def table(experiment: str, ratios: Sequence[Ratio], said: Mapping[str, Any]) -> 
         panel = (one.data, one.logging, one.model, one.n, one.mle)
         panels.setdefault(panel, {})[one.method, one.delta] = one
     columns: list[tuple[str, float | None]] = list(LEVELS)
-    heads = [f"`{method}` {delta:g}" for method, delta in LEVELS] + ["best rival"]
+    heads = [f"`{method}` {delta:g}" for method, delta in LEVELS] + ["best baseline"]
     if experiment == "prior-grid":
         columns = [(method, delta) for delta in (0.2, 1.0) for method in dict.fromkeys(one.method for one in ratios)]
         heads = [f"{method.split()[1]}², {delta:g}" for method, delta in columns]
@@ -433,7 +437,7 @@ def table(experiment: str, ratios: Sequence[Ratio], said: Mapping[str, Any]) -> 
         else:
             cells = [share(of.get(column)) for column in columns]
             if experiment != "prior-grid":
-                best = next((one for one in of.values() if one.method.startswith("best rival")), None)
+                best = next((one for one in of.values() if one.method.startswith("best baseline")), None)
                 cells.append(f"{share(best)} ({best.method.partition(': ')[2]})" if best else "")
         yield row([*([data] * several), logging, model, f"{n:,}", f"{mle:.4f}", *cells])
     yield ""
@@ -446,7 +450,7 @@ def summary(ratios: Sequence[Ratio]) -> Iterator[str]:
         for words, methods, delta in (
             ("the paper's bounds at δ = 0.2", ("bayes", "eb", "hoeffding"), 0.2),
             ("`exposure` at δ = 0.5", ("exposure",), 0.5),
-            ("the best rival", tuple(f"best rival: {rival}" for rival in RIVALS), None),
+            ("the best baseline", tuple(f"best baseline: {name}" for name in RIVALS), None),
         ):
             of = [one for one in ratios if one.logging == logging and one.method in methods and one.delta == delta]
             found = sorted(one.ratio for one in of if one.ratio == one.ratio)
@@ -469,15 +473,15 @@ def default() -> str:
     """The section on the default bound: what `prudent reproduce default` left, if it was run."""
     lines = [
         "## The default: `exposure` at δ = 0.5\n",
-        "A default meets logs of every kind. It was chosen on many protocols at once: by its mean error, and by its "
-        "worst ratio to the MLE's error. Candidates were compared on the logs of one seed and confirmed on those of "
-        "another.\n",
+        "A default has to work on logs of every kind. It was selected on many protocols at once: by its mean error, "
+        "and by its worst ratio to the MLE's error. Candidates were compared on the logs of one seed and confirmed on "
+        "those of another.\n",
         "```sh\nprudent reproduce default -o results/default \\\n"
         "  --data train.tsv.gz --data test.tsv.gz --format yandex \\\n"
         "  --data msn1.fold1.train.5k.txt.gz --data msn1.fold1.test.5k.txt.gz\n```\n",
         "Errors are × 10⁴. The ratio to the MLE is a geometric mean over protocols, the worst one comes with the upper "
-        "end of its 95 % interval, and ± is a paired standard error. The floor knows, for each protocol, how θ is "
-        "distributed at every exposure; no log tells that. Without real files 45 protocols remain.\n",
+        "end of its 95 % interval, and ± is a paired standard error. The floor uses, for each protocol, the true "
+        "distribution of θ at every exposure, which no log contains. Without real files 45 protocols remain.\n",
         f"From commit `{commits_kept()['default']}`.\n",
     ]
     page = KEPT / "default" / "default.md"
@@ -487,12 +491,12 @@ def default() -> str:
             page.read_text(encoding="utf-8"),
         ]
     else:
-        lines.append("Not run for this page.")
+        lines.append("Not run.")
     return "\n".join(lines)
 
 
 def main() -> None:
-    """Copy what is named, then write both pages."""
+    """Copy the results of a folder, if one is named, and write both pages."""
     if len(sys.argv) > 1:
         keep(Path(sys.argv[1]))
     for name, text in pages().items():

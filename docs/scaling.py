@@ -1,7 +1,7 @@
 """The page docs/scaling.md, from the latest results in benchmarks/results: `python docs/scaling.py`.
 
-What was measured is read there; what follows from it for larger logs is worked out here, so that no number on the page
-is typed by hand. tests/test_scaling_page.py checks that running this changes nothing.
+Measurements are read there and extrapolated to larger logs here, so no number on the page
+is typed by hand. tests/docs/test_scaling_page.py checks that running this changes nothing.
 """
 
 import runpy
@@ -126,8 +126,8 @@ def _words(n: float) -> str:
 HOW = """\
 # Beyond one machine
 
-Most logs fit on one: what counting and ranking hold at a time depends on `--memory`, and not on the size of the log
-or of the counts. This page is for the others.
+Most logs fit on one machine: the memory of counting and ranking is limited by `--memory` and does not depend on the
+size of the log or of the counts. This page is for larger ones.
 
 ## On Spark
 
@@ -139,7 +139,7 @@ prudent count s3a://logs/2026-11-15/ -o s3a://counts --day 2026-11-15 --engine s
 prudent rank s3a://counts -o s3a://policy/2026-11-15 --engine spark --master yarn --since 90d --half-life 14d
 ```
 
-In Python, with a session that you have or with one that is made for you:
+In Python, with a session of your own:
 
 ```py
 import prudent
@@ -149,74 +149,67 @@ session = SparkSession.builder.getOrCreate()
 engine = prudent.Spark(session)
 log = prudent.Log(session.table("clicks"), context="query", items="shown", clicks="clicked")
 
-prudent.count_on_spark(log, "s3a://counts", engine, day="2026-11-15")
-prudent.rank_on_spark("s3a://counts", "s3a://policy", engine, half_life="14d")
+prudent.count(log, to="s3a://counts", day="2026-11-15", engine=engine)
+prudent.rank("s3a://counts", to="s3a://policy", half_life="14d", engine=engine)
 ```
 
-- A log is a path wherever Spark can read, or one of its DataFrames; both layouts. What DuckDB rejects, Spark
-  rejects, for the same reason. The counts are equal row for row, and the lists and their numbers equal to the last
-  bit.
-- `count_on_spark` and `rank_on_spark` write folders of Parquet files; a folder is replaced as a whole when
-  everything is written. On a local disk and on HDFS that is a rename; S3 and its like copy, and who reads meanwhile
-  may see a part.
-- Where counts fit on one machine, and they mostly do, count on Spark and rank here: `counts = prudent.count(log,
-  engine=engine)` brings the counts, and everything goes on as usual.
-- `prudent.Policy.read` reads a folder that Spark wrote, if it is on this machine, and so does DuckDB: `select *
-  from 'policy/*.parquet'`.
-- Counting runs in Java alone. Ranking runs Python on the workers: `prudent[spark]`, which brings pyarrow and pandas,
-  has to be installed there too. Sessions of Spark Connect have no Java side and are refused.
+- A log is any path that Spark can read, or a Spark DataFrame, in either layout. Spark rejects the same lists as DuckDB,
+  for the same reasons. The counts are equal row for row, and the lists and their numbers equal bit for bit.
+- With `to=`, the output is a folder of Parquet files, which replaces an existing folder when everything is written. On
+  a local disk and on HDFS that is a rename; object stores such as S3 copy, and a reader may see a part meanwhile.
+- Counts usually fit on one machine. Then count on Spark and rank locally: `counts = prudent.count(log, engine=engine)`
+  collects the counts, and the rest is as usual.
+- `prudent.Policy.read` reads a local folder that Spark wrote, and so does DuckDB: `select * from 'policy/*.parquet'`.
+- Counting runs in the JVM alone. Ranking runs Python on the workers: `prudent[spark]`, with pyarrow and pandas, has to
+  be installed there too. Spark Connect sessions are refused, because they have no JVM to work with.
 - Spark ranks from counts, not from logs, and writes no scores; `--method`, `check`, `compact` and remote folders for
-  `diff` are for one machine. Unsigned integers of 64 bits are no names to Spark.
-- The driver holds two samples of at most 200,000 pairs, which is well below a gigabyte; a task holds a million rows of
-  counts at a time, or one context if it has more.
-- Where something fails: `--conf spark.log.level=INFO` lets Java speak, `--conf spark.ui.enabled=true` brings its pages
-  back. `--conf spark.sql.shuffle.partitions=2000` ranks in as many tasks, and writes as many files, at most.
-- `prudent count --engine spark -o counts.parquet` makes one file on this machine, as DuckDB does; with a scheme, as in
-  `file:` or `s3a:`, it makes a folder.
+  `diff` run on one machine. Spark has no unsigned 64-bit integers, so names cannot have that type.
+- The driver holds two samples of at most 200,000 pairs, well below a gigabyte; a task holds a million rows of counts at
+  a time, or one context if that has more.
+- To debug: `--conf spark.log.level=INFO` shows the log of the JVM, `--conf spark.ui.enabled=true` enables the web UI.
+  `--conf spark.sql.shuffle.partitions=2000` limits the number of ranking tasks and of output files.
+- `prudent count --engine spark -o counts.parquet` writes one local file, as DuckDB does; with a scheme, as in `file:`
+  or `s3a:`, it writes a folder.
 
-## What all contexts share, and what each has for itself
+## Shared parameters and single contexts
 
-A click model has one parameter per position, and a bound has a prior; the rest is one context at a time. So both
-engines learn first, from at most 200,000 pairs: position parameters from the contexts with most lists, where there
-is most to learn from, and the prior from contexts in a random order (that of the MD5 of their names, so that it is
-the same in every engine), which can stand for all. Then contexts are ranked part by part, on one machine as on
-many, and how the parts were cut cannot be seen in the result. Logs of up to 200,000 pairs are learned from as a
-whole.
+A click model has one parameter per position, and a bound has a prior. Everything else concerns one context at a time.
+Both engines therefore fit the shared parameters first, from at most 200,000 pairs: position parameters from the
+contexts with the most lists, which have the most information, and the prior from contexts in a random order (by the MD5
+of their names, so that it is the same in every engine), which are representative. Then contexts are ranked in parts,
+and the result does not depend on how the parts are cut. Logs of up to 200,000 pairs are used as a whole.
 
 """
 
 MEASURED = """\
-## What was measured
+## Measurements
 
-On two cores, with simulated logs of lists of ten, the names being text of about ten characters; see
-[benchmarks](benchmarks.md).
+On two cores, with simulated logs of lists of ten and names of about ten characters; see [benchmarks](benchmarks.md).
 
 {measured}
-CPU per list at ten million lists was {growth} times that at one million (a slope of {count_slope} on logarithmic
-scales; of ranking, {rank_slope}, which grows with pairs and not with lists). Counting ran under a limit of
-{memory}. Ranking the counts of {pairs} pairs under a limit of {pairs_memory} took {pairs_peak} GB and {pairs_cpu}
+CPU per list at ten million lists is {growth} times that at one million (a slope of {count_slope} on logarithmic
+scales; for ranking {rank_slope}, which grows with pairs and not with lists). Counting ran with a memory limit of
+{memory}. Ranking the counts of {pairs} pairs with a limit of {pairs_memory} took {pairs_peak} GB and {pairs_cpu}
 µs of CPU per pair.
 
-Spark on the same machine took {spark_cpu} µs of CPU per list to count {spark_lists} lists, {ratio} times as much as
-DuckDB; its start is in that. It shuffled {shuffled} bytes and {shuffled_rows} rows per list: what is left after
-each task has added up its own part. Ranking took {spark_rank} µs per list and shuffled {reshuffled} bytes.
+Spark on the same machine takes {spark_cpu} µs of CPU per list to count {spark_lists} lists, {ratio} times as much as
+DuckDB, including its start. It shuffles {shuffled} bytes and {shuffled_rows} rows per list, after each task has
+aggregated its own part. Ranking takes {spark_rank} µs per list and shuffles {reshuffled} bytes.
 
 ## A billion lists a day, and a hundred billion
 
 {days}
-The clusters: {machines} lists a day, each machine with {cores} cores and {gigabytes} GB.
-The assumptions, and where they are wrong:
+The clusters: {machines} lists a day, each machine with {cores} cores and {gigabytes} GB. This is an extrapolation. Its
+assumptions, and where they are wrong:
 
-- CPU per list stays what it was at the size that was measured. Measured slopes are near 1; nobody here has run a
-  billion.
-- All cores are busy. In practice count on half of that: reading from object stores, stragglers, and shuffles that
-  wait for disks.
-- Rows of counts per list are those of ten million lists over 100,000 contexts. They fall as contexts come back: a
-  cell is counted once however often it occurs. More contexts for the same lists have more rows, and a log in which no
-  list is ever like another has as many as impressions, here ten per list. Which of the two your traffic is like, a
-  sample of whole contexts tells.
-- Ranking is worked out per list, though it grows with pairs; where pairs come back day after day it is less.
-- Names are short. Long URLs cost in proportion, in the log, in the shuffle and in the counts: give items numbers.
+- CPU per list is the same as at the measured size. Measured slopes are near 1; a billion lists have not been run.
+- All cores are busy. In practice expect half of that: reading from object stores, stragglers, and shuffles that wait
+  for disks.
+- Rows of counts per list are those of ten million lists over 100,000 contexts. They fall as contexts recur, because a
+  cell is one row however often it occurs. More contexts for the same lists have more rows, up to one per impression
+  (ten per list here) where no two lists are alike. Measure it on a sample of whole contexts of your traffic.
+- Ranking is extrapolated per list, though it grows with pairs; where pairs recur day after day it is less.
+- Names are short. Long URLs cost in proportion, in the log, in the shuffle and in the counts: use integer ids.
 - Lists have ten items. Everything grows in proportion to their length.
 
 """
@@ -224,18 +217,16 @@ The assumptions, and where they are wrong:
 SKEW = """\
 ## Skew, tails and retention
 
-**Skew.** A context with a third of all lists is no trouble for counting: each task adds up its own lists before
-anything is sent, so that what is sent of a context is bounded by its distinct cells, not by its lists. For ranking,
-a context is the smallest part there is. One with a million items is held whole by one task; that takes about 200
-bytes for each of its cells.
+**Skew.** A context with a third of all lists does not slow counting down: each task aggregates its own lists before the
+shuffle, so the shuffled rows of a context are bounded by its distinct cells, not by its lists. For ranking, a context
+is the smallest unit. One task holds all items of a context; that takes about 200 bytes for each of its cells.
 
-**Tails.** Contexts that were seen once or twice are most of the rows and none of the evidence. Rank with
-`--min-lists 10`, and production keeps its own list where the log knows nothing. To keep them out of the counts as
-well, map rare queries to a segment before logging (a category, a language): their evidence then adds up.
+**Tails.** Contexts with one or two lists are most of the rows and almost none of the evidence. Rank with
+`--min-lists 10`, and production keeps its own list there. To keep them out of the counts as well, map rare queries to a
+segment before logging (a category, a language): their evidence then adds up.
 
-**Retention.** Counts have no user, session or time in them, only the day of their folder. Keep days as long as a
-half-life needs, ten of them or so, and merge older ones with `prudent compact`: cells that recur are then kept
-once.
+**Retention.** Counts have no user, session or time, only the day of their folder. Keep about ten half-lives of days,
+and merge older ones with `prudent compact`, which stores recurring cells once.
 """
 
 

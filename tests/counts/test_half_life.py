@@ -36,12 +36,12 @@ def test_while_nothing_moves_bounds_keep_their_promise_and_a_half_life_makes_the
     measured: dict[tuple[str, str], tuple[Any, Any]],
 ) -> None:
     for bound, promised in (("bayes", 0.9), ("exposure", 0.75)):
-        full, decayed = measured["stands still", bound]
+        full, decayed = measured["constant", bound]
         assert full.covered == pytest.approx(promised, abs=TOLERANCE)
         assert decayed.covered > promised
         assert decayed.gap > 2 * full.gap
         assert decayed.error > 1.8 * full.error
-    assert min(one.covered for one in measured["stands still", "hoeffding"]) > 0.8
+    assert min(one.covered for one in measured["constant", "hoeffding"]) > 0.8
 
 
 def test_when_it_drifts_only_the_half_life_follows(measured: dict[tuple[str, str], tuple[Any, Any]]) -> None:
