@@ -1,7 +1,7 @@
-"""Writes the reference pages that follow from the code: click models, bounds, estimators, other methods, the CLI.
+"""Write the reference pages, which follow from the code: the API, the registries and the commands.
 
-A new model, bound, estimator, method or command appears in the site by existing. The pages go to
-``reference/generated``, which is not part of the repository, and only a page that changed is written again.
+A new click model, bound, estimator, baseline, export target, reader or command appears on the site by existing. The
+pages go to ``reference/generated``, which is not part of the repository; a page is written only when it changes.
 """
 
 import re
@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import typer
+from python_page import python_page
 from sphinx.application import Sphinx
 
 from prudent.base.spec import Registry, _spell_value
@@ -17,55 +18,72 @@ from prudent.bounds import bounds
 from prudent.cli import app as cli
 from prudent.click_models import click_models
 from prudent.evaluation.estimators import estimators
+from prudent.logs.readers import FORMATS
 from prudent.policies.baselines import baselines
+from prudent.policies.export import targets
 
 MODELS_INTRO = """\
 # Click models
 
-A click model says how clicks come about, and so which impressions count for an item and which against it.
-Write its name where a `model` is asked for, in Python and on the command line. Settings go in brackets, lists in
-square ones: `dcm(tail=truncate)`, `pbm(examination=[1, 0.7])`.
+A click model describes how users examine a list and click, and so which impressions are evidence for and against an
+item. Write its name for `model`, in Python and on the command line, with settings in parentheses and lists in square
+brackets: `dcm(tail=truncate)`, `pbm(examination=[1, 0.7])`. `auto` chooses by held-out likelihood
+([how](../../comparing.md#how-auto-chooses)).
 """
 
 BOUNDS_INTRO = """\
 # Bounds
 
-A bound turns the evidence for an item, positives n₊ and negatives n₋, into the number that the item is ranked by.
-Write its name where a `bound` is asked for, in Python and on the command line: `eb(delta=0.2, pool=context)`.
-What each one promises is told in [How we read the paper](../../reading.md#what-each-bound-promises).
+A bound turns the evidence for an item, clicks n₊ and skips n₋, into the score that the item is ranked by. Write its
+name for `bound`, in Python and on the command line: `eb(delta=0.2, pool=context)`. What each one guarantees is in
+[How we read the paper](../../reading.md#what-each-bound-guarantees).
 """
 
 ESTIMATORS_INTRO = """\
 # Estimators
 
-What a policy would earn on held-out lists, for `evaluate`, `gate` and `report`. Write the name of one where an
-`estimator` is asked for: `dr(clip=10)`. Which of them to believe is told in
-[Evaluating](../../evaluating.md#which-estimator).
+An estimator predicts what a policy would earn on the lists of a holdout, for `evaluate`, `gate` and `report`. Write its
+name for `estimator`: `dr(clip=10)`. What each one computes and assumes is in
+[Estimators](../../estimators.md#which-estimator).
 """
 
-METHODS_INTRO = """\
-# Methods to compare with
+BASELINES_INTRO = """\
+# Baselines
 
-These weigh whole lists, without a click model and without pessimism. Write the name of one where a `method` is asked
-for: `prudent.rank_by(log, "ips(clip=50)")`, `prudent rank LOG -o policy.parquet --method "ips(clip=50)"`. They read the
-log itself, since counts have forgotten whole lists. How we read them is told in
-[How we read the paper](../../reading.md#the-methods-to-compare-with).
+Baselines weight whole lists, without a click model and without pessimism. Write the name of one for `method`:
+`prudent.rank_by(log, "ips(clip=50)")`, `prudent rank LOG -o policy.parquet --method "ips(clip=50)"`. They read the log
+itself, since counts do not keep whole lists. How we interpret them is in
+[How we read the paper](../../reading.md#baselines).
+"""
+
+EXPORTS_INTRO = """\
+# Export targets
+
+Write the name of one for `prudent export --to`, with settings in parentheses: `sql(table=lists)`. Each has a
+[how-to guide](../../how-to/index.md).
+"""
+
+READERS_INTRO = """\
+# Readers
+
+Predefined log formats. Write the name of one for `--format` on the command line; in Python each is a function of
+`prudent.readers`. [Bring your own log](../../logs.md) has the general layouts.
 """
 
 CLI_INTRO = """\
 # Command line
 
-Every command ends with one of these codes.
+Every command ends with one of these exit codes.
 
 | code | meaning |
 |---|---|
 | 0 | done |
-| 1 | a gate said no |
+| 1 | a gate failed |
 | 2 | wrong usage: an unknown name, a value out of range |
 | 3 | bad input: a log, counts or policy that cannot be used |
-| 4 | the output could not be written; what was there before is untouched |
+| 4 | the output could not be written; an existing file is unchanged |
 | 130 | interrupted from the keyboard |
-| 141 | whatever read the output had seen enough |
+| 141 | the reader of the output closed the pipe |
 """
 
 
@@ -88,12 +106,17 @@ def write_pages(app: Sphinx) -> None:
     folder = Path(app.srcdir) / "reference" / "generated"
     folder.mkdir(parents=True, exist_ok=True)
     pages = {
+        "python.md": python_page(),
         "click-models.md": MODELS_INTRO + registry_page(click_models),
         "bounds.md": BOUNDS_INTRO + registry_page(bounds),
         "estimators.md": ESTIMATORS_INTRO + registry_page(estimators),
-        "methods.md": METHODS_INTRO + registry_page(baselines),
+        "baselines.md": BASELINES_INTRO + registry_page(baselines),
+        "exports.md": EXPORTS_INTRO + registry_page(targets),
+        "readers.md": READERS_INTRO + readers_page(),
         "command-line.md": CLI_INTRO + cli_page(),
     }
+    for old in set(folder.glob("*.md")) - {folder / name for name in pages}:
+        old.unlink()
     for name, text in pages.items():
         path = folder / name
         if not path.exists() or path.read_text(encoding="utf-8") != text:
@@ -113,8 +136,7 @@ def registry_page(registry: Registry[Any]) -> str:
             sections.append("\n")
         else:
             sections.append("No settings.\n\n")
-        where = f"{cls.__module__.rpartition('.')[0]}.{cls.__qualname__}"  # the package exports it
-        sections.append(f"```{{eval-rst}}\n.. autoclass:: {where}\n   :no-index:\n```\n")
+        sections.append(f"```{{eval-rst}}\n.. autoclass:: {cls.__module__}.{cls.__qualname__}\n   :no-index:\n```\n")
     return "".join(sections)
 
 
@@ -122,14 +144,23 @@ def setting_default(field: "Field[Any]") -> str:
     """A default as a user would type it."""
     default = field.default if field.default_factory is MISSING else field.default_factory()
     if default is MISSING:
-        return "must be given"
+        return "required"
     if default is None or default == ():
         return "estimated from the log"
     return f"`{_spell_value(default)}`"
 
 
+def readers_page() -> str:
+    """One section per predefined format: its reader."""
+    sections = []
+    for name, reader in FORMATS.items():
+        where = f"{reader.__module__}.{reader.__qualname__}"
+        sections.append(f"\n## `{name}`\n\n```{{eval-rst}}\n.. autofunction:: {where}\n   :no-index:\n```\n")
+    return "".join(sections)
+
+
 def cli_page() -> str:
-    """One section per command: what it does, how it is written, its arguments and options."""
+    """One section per command: its purpose, its usage, its arguments and options."""
     group: Any = typer.main.get_command(cli)
     top = group.make_context("prudent", [], resilient_parsing=True)
     sections = [options_table("Options of `prudent` itself", group, top)]
@@ -143,7 +174,7 @@ def cli_page() -> str:
 
 
 def options_table(title: str, command: Any, context: Any) -> str:
-    """Arguments first, then options, as the help text has them."""
+    """Arguments first, then options, as in the help text."""
     rows = []
     for parameter in command.get_params(context):
         record = parameter.get_help_record(context)
@@ -154,7 +185,7 @@ def options_table(title: str, command: Any, context: Any) -> str:
     if not rows:
         return ""
     heading = f"\n{title}:\n\n" if title else ""
-    return f"{heading}| | |\n|---|---|\n{''.join(rows)}\n"
+    return f"{heading}| option | meaning |\n|---|---|\n{''.join(rows)}\n"
 
 
 def plain(text: str | None) -> str:
