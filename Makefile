@@ -38,7 +38,7 @@ lint: $(VENV)/.lint  ## style and formatting
 types: $(VENV)/.lint $(VENV)/.test  ## static types
 	$(BIN)/mypy
 
-imports: $(VENV)/.lint  ## no module imports one that comes after it
+imports: $(VENV)/.test  ## no package imports one above it
 	$(BIN)/lint-imports
 
 pages: $(VENV)/.test  ## run every example of the pages and the notebook, and write down what they print
