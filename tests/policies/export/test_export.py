@@ -1,4 +1,4 @@
-"""What holds for every target: the same bytes, whole files, kind refusals, and the command line."""
+"""Refusals, and the command line; what every target must satisfy is in `tests/contract/test_exports.py`."""
 
 import json
 from pathlib import Path
@@ -9,32 +9,10 @@ import pytest
 import prudent
 from prudent.base.errors import PolicyError, UsageError, WriteError
 from prudent.policies.export import Redis, parse, targets
-from prudent.storage.files import manifest_path
 from tests.command import run
 from tests.policies.export.policies import HOSTILE, Lists, exported, policy_of, write
 
 PLAIN: Lists = {"shoes": ["i1", "i2"], "hats": ["i3"]}
-every = pytest.mark.parametrize("to", list(targets))
-
-
-@pytest.fixture(scope="module")
-def large(tmp_path_factory: pytest.TempPathFactory) -> prudent.Policy:
-    """More rows than one thread of DuckDB takes at a time."""
-    lists: Lists = {f"c{i % 7}x{i}": [f"i{(i * k) % 97}-{k}" for k in range(10)] for i in range(15_000)}
-    return policy_of(tmp_path_factory.mktemp("large"), lists)
-
-
-@pytest.mark.filterwarnings("ignore:There are 15 rulesets")
-@every
-def test_the_same_policy_gives_the_same_bytes(to: str, large: prudent.Policy, tmp_path: Path) -> None:
-    to = f"{to}(rules=1000)" if to == "elasticsearch-rules" else to
-    found = []
-    for threads, memory in ((1, "200MB"), (4, None)):
-        prudent.export(large, to, tmp_path / "exported", prudent.DuckDB(memory=memory, threads=threads))
-        found.append((tmp_path / "exported").read_bytes())
-    assert found[0] == found[1]
-    places = [found[0].find(context) for context in (b"c0x0", b"c3x7003", b"c6x9")]
-    assert 0 <= places[0] < places[1] < places[2]
 
 
 def test_a_ranked_policy_and_its_file_give_the_same(tmp_path: Path) -> None:
@@ -46,22 +24,6 @@ def test_a_ranked_policy_and_its_file_give_the_same(tmp_path: Path) -> None:
     for to in targets:
         prudent.export(tmp_path / "policy.parquet", to, tmp_path / "of-file")
         assert exported(policy, to, tmp_path) == (tmp_path / "of-file").read_bytes()
-
-
-@every
-def test_the_manifest_tells_where_it_came_from(to: str, tmp_path: Path) -> None:
-    policy = policy_of(tmp_path, PLAIN)
-    manifest = prudent.export(policy, to, tmp_path / "exported")
-    assert json.loads(manifest_path(tmp_path / "exported").read_text()) == manifest
-    assert manifest["prudent"] == prudent.__version__
-    assert manifest["to"] == str(parse(to)) == to
-    assert (manifest["contexts"], manifest["items"]) == (2, 3)
-    assert manifest["policy"] == policy.provenance
-
-
-@every
-def test_nothing_to_show_is_no_error(to: str, tmp_path: Path) -> None:
-    assert prudent.export(policy_of(tmp_path, {}), to, tmp_path / "exported")["contexts"] == 0
 
 
 @pytest.mark.parametrize(

@@ -9,15 +9,12 @@ from typing import Any
 
 import pytest
 import redis
-from hypothesis import given
-from hypothesis import strategies as st
 
 import prudent
 from prudent.base.errors import UsageError
 from prudent.policies.export import Redis
-from tests.policies.export.policies import HOSTILE, NUMBERED, Lists, any_lists, exported, few, policy_of
+from tests.policies.export.policies import HOSTILE, NUMBERED, Lists, exported, policy_of
 from tests.policies.export.servers import load_redis, redis_server
-from tests.strategies import integer_names
 
 pytestmark = pytest.mark.redis
 
@@ -59,13 +56,6 @@ def test_holds_exactly_the_policy(lists: Lists, socket: Path, tmp_path: Path) ->
     assert client(socket).ttl(KEY) == -1
 
 
-@few
-@given(lists=st.one_of(any_lists(st.text(max_size=6)), any_lists(integer_names)))
-def test_holds_any_policy(lists: Lists, socket: Path, tmp_path: Path) -> None:
-    assert load_redis(socket, exported(policy_of(tmp_path, lists), "redis", tmp_path)).returncode == 0
-    assert held(socket) == as_held(lists)
-
-
 def test_the_key_is_a_setting(socket: Path, tmp_path: Path) -> None:
     lists: Lists = {"a": ["x"]}
     policy = policy_of(tmp_path, lists)
@@ -81,13 +71,6 @@ def test_the_key_is_a_setting(socket: Path, tmp_path: Path) -> None:
 def generation(name: str, contexts: range) -> Lists:
     """Lists that all say of which load they are."""
     return {f"context {i}": [f"{name}-{i}", f"{name}-{i + 1}"] for i in contexts}
-
-
-def test_what_is_gone_is_gone(socket: Path, tmp_path: Path) -> None:
-    for lists in (generation("old", range(50)), generation("new", range(40, 60)), {}):
-        assert load_redis(socket, exported(policy_of(tmp_path, lists), "redis", tmp_path)).returncode == 0
-        assert held(socket) == as_held(lists)
-    assert client(socket).keys() == []
 
 
 def test_a_second_load_is_seen_all_at_once(socket: Path, tmp_path: Path) -> None:

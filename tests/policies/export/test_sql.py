@@ -9,15 +9,12 @@ from typing import Any
 import duckdb
 import psycopg
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import prudent
 from prudent.base.errors import PolicyError, UsageError
 from prudent.policies.export import Sql
-from tests.policies.export.policies import HOSTILE, NUMBERED, Lists, any_lists, exported, few, policy_of
+from tests.policies.export.policies import HOSTILE, NUMBERED, Lists, exported, policy_of
 from tests.policies.export.servers import connection_text, load_postgres, postgres_server
-from tests.strategies import integer_names, text_names
 
 pytestmark = pytest.mark.postgres
 
@@ -57,15 +54,6 @@ def test_holds_exactly_the_policy(lists: Lists, server: Server, tmp_path: Path) 
     assert held(server) == given
     assert len(given) == sum(map(len, lists.values()))
     assert [type(value) for value in held(server)[0][:7]] == [type(value) for value in given[0][:7]]
-
-
-@few
-@given(lists=st.one_of(any_lists(text_names), any_lists(integer_names)))
-def test_holds_any_policy(lists: Lists, running: Server, tmp_path: Path) -> None:
-    ask(running, "drop table if exists prudent_lists")
-    policy = policy_of(tmp_path, lists)
-    assert load_postgres(running, exported(policy, "sql", tmp_path)).returncode == 0
-    assert held(running) == policy.lists().fetchall()
 
 
 def test_integers_of_64_bits_without_a_sign(server: Server, tmp_path: Path) -> None:
