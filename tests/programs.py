@@ -124,7 +124,7 @@ TIERS = {
         Tier("postgres", "loads exports into PostgreSQL", (POSTGRES,)),
         Tier("curl", "sends exports over HTTP", (CURL,)),
         Tier("data", "reads files that are not ours to ship", (DATA,)),
-        Tier("slow", "simulates enough to be sure of a statistical claim; Python alone, but minutes"),
+        Tier("slow", "long: simulates until a claim is certain, or is killed again and again"),
     )
 }
 

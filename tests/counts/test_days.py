@@ -583,6 +583,7 @@ def nursery(script: str, folder: Path, kills: int) -> list[str]:
     return done.stdout.splitlines()
 
 
+@pytest.mark.slow
 def test_a_day_killed_at_any_moment(tmp_path: Path) -> None:
     seen = nursery(COUNTING, tmp_path, kills=50)
     assert len(seen) == 50
@@ -590,6 +591,7 @@ def test_a_day_killed_at_any_moment(tmp_path: Path) -> None:
     assert list(tmp_path.rglob(".*.part")), "no kill came while a file was being written: this tests nothing"
 
 
+@pytest.mark.slow
 def test_compact_killed_at_any_moment(tmp_path: Path) -> None:
     seen = nursery(COMPACTING, tmp_path, kills=15)
     assert len(seen) == 15

@@ -80,6 +80,7 @@ def test_bernstein_needs_known_propensities_and_a_clip() -> None:
     assert all(estimate.value is None for estimate in judge(arrays(lists, policy), chosen, asked))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["pbm", "dcm", "cm-any-click"])
 def test_intervals_cover(name: str) -> None:
     """The first 60 of the 1,000 runs that the documentation tells about, which take minutes.
@@ -92,6 +93,7 @@ def test_intervals_cover(name: str) -> None:
         assert of["told"] == 1
 
 
+@pytest.mark.slow
 def test_the_gate_holds_back_what_is_worse() -> None:
     """30 policies that are truly worse: were each to pass with 5 %, 6 or more would in one of 300 such tests."""
     for estimator, of in STUDY["measure"]("gate-dcm", runs=30)["estimators"].items():

@@ -273,12 +273,14 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
 NOT_OF_THE_PAPER = set(CATALOGUE) - {name for claim in CLAIMS for name in claim.experiments}
 
 
+@pytest.mark.slow
 def test_every_check_runs_on_real_results(results: Path) -> None:
     verdicts = claims.try_claims([results])
     assert {one.claim for one in verdicts if one.word == "not tried"} == {c.sentence for c in CLAIMS if not c.check}
     assert {one.experiment for one in verdicts if one.measured and one.data} == set(CATALOGUE) - NOT_OF_THE_PAPER
 
 
+@pytest.mark.slow
 def test_repetitions_are_read_as_they_were_written(results: Path) -> None:
     means = {arm: float(of.mean()) for arm, of in read_repetitions(results / "top-query.repetitions.parquet").items()}
     table = duckdb.read_parquet(str(results / "top-query.parquet"))
@@ -286,6 +288,7 @@ def test_repetitions_are_read_as_they_were_written(results: Path) -> None:
     assert means == pytest.approx({Arm(*row[:-1]): row[-1] for row in rows})
 
 
+@pytest.mark.slow
 def test_command_prints_and_writes_what_was_tried(results: Path) -> None:
     done = run("reproduce", "claims", "-o", results)
     assert done.code == 0
@@ -299,6 +302,7 @@ def test_command_prints_and_writes_what_was_tried(results: Path) -> None:
     assert all(claim.sentence in (results / "claims.md").read_text(encoding="utf-8") for claim in CLAIMS)
 
 
+@pytest.mark.slow
 def test_folders_inside_are_looked_at(results: Path) -> None:
     assert results in claims.folders_in(results.parent)
     assert claims.try_claims(claims.folders_in(results.parent)) != claims.try_claims([results.parent])

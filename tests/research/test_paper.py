@@ -149,6 +149,7 @@ CHECKS: dict[str, Callable[[Outcome], None]] = {
 FILES = ["csv", "parquet", "parquet.manifest.json", "png", "repetitions.parquet", "svg"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CATALOGUE)
 def test_every_experiment(name: str, tmp_path: Path) -> None:
     """Run once, on the stand-in: what is in its table, and which files it leaves."""

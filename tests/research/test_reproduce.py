@@ -27,6 +27,7 @@ def ignore(name: str, done: int, total: int) -> None:
 # --- what comes out ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("small")
 def test_tables_are_the_same_to_the_byte_in_one_process_and_in_two(tmp_path: Path) -> None:
     """By the command line, as users would; figures and all. The manifest says when that was, and how long it took."""
@@ -73,6 +74,7 @@ def test_an_interrupted_experiment_goes_on(tmp_path: Path, monkeypatch: pytest.M
         assert (folder / f"sample-size.{end}").read_bytes() == (tmp_path / "whole" / f"sample-size.{end}").read_bytes()
 
 
+@pytest.mark.slow
 def test_a_killed_command_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Killed at any moment, with no chance to tidy up."""
     how = ("reproduce", "top-query", "--repetitions", "40", "--deltas", "0.2", "--methods", "mle", "--processes", "1")

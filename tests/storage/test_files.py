@@ -191,6 +191,7 @@ for _ in range(kills):
 """
 
 
+@pytest.mark.slow
 def test_killed_at_any_moment(tmp_path: Path) -> None:
     done = run_apart([sys.executable, "-c", NURSERY, tmp_path, KILLS], timeout=400)
     assert done.returncode == 0, done.stderr

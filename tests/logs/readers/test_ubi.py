@@ -402,6 +402,7 @@ def many(n: int, folder: Path) -> tuple[Path, Path]:
     return queries, events
 
 
+@pytest.mark.slow
 def test_little_memory_and_one_thread_are_enough_and_the_time_is_short(tmp_path: Path) -> None:
     """A hundred thousand queries and 283,334 events take about 2 s on one core."""
     files = many(100_000, tmp_path)
