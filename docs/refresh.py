@@ -17,6 +17,7 @@ import tempfile
 import warnings
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
+from difflib import unified_diff
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -177,22 +178,24 @@ def run_notebook(file: Path) -> Result:
         where = {"metadata": {"path": folder}}
         NotebookClient(page, timeout=300, kernel_name="python3", resources=where, record_timing=False).execute()
     differences = [
-        f"{file.name}: cell {number}:\n{cell.source}\nshown:\n{shown}\nprinted:\n{outputs(cell)}\n"
+        "\n".join([f"{file.name}: cell {number}:", cell.source, *unified_diff(shown, outputs(cell), lineterm="")])
         for number, (cell, shown) in enumerate(zip(code, before, strict=True), start=1)
         if outputs(cell) != shown
     ]
     return Result(nbformat.writes(page).rstrip("\n") + "\n", differences)  # type: ignore[no-untyped-call]
 
 
-def outputs(cell: Any) -> list[tuple[str, str]]:
-    """What a cell shows, by its type; of a picture only that there is one, since fonts differ."""
-    shown = []
+def outputs(cell: Any) -> list[str]:
+    """The lines that a cell shows, after their type; of a picture only that there is one, since fonts differ."""
+    shown: list[str] = []
     for output in cell.outputs:
         if output.output_type == "error":
             continue
         data = {"text/plain": output.text} if output.output_type == "stream" else output.data
         for kind, text in sorted(data.items()):
-            shown.append((kind, "a picture" if kind == "image/svg+xml" and "<svg" in text else SECONDS.sub("…", text)))
+            picture = kind == "image/svg+xml" and "<svg" in text
+            lines = ["a picture"] if picture else SECONDS.sub("…", text).replace("<tr>", "\n<tr>").splitlines()
+            shown += [f"{kind}: {line}" for line in lines]
     return shown
 
 
