@@ -47,7 +47,7 @@ def make_counts(target: str, pairs: str) -> None:
     """A file of counts like any other, in no order, as an engine leaves it."""
     import duckdb
 
-    from prudent.engines.base import Tally
+    from prudent.storage.manifest import Tally
     from prudent.storage.parquet import counts_format, tally_text
 
     connection = duckdb.connect(config={"memory_limit": MEMORY, "temp_directory": f"{target}.spill"})

@@ -94,7 +94,7 @@ def real(path: Path) -> Iterator[str]:
         ("dcm", "continuation"),
         ("dcm(tail=truncate)", "continuation"),
     ):
-        fitted = prudent.rank(counts, model=model).provenance["fitted"][parameter]
+        fitted = prudent.rank(counts, model=model).manifest.results["fitted"][parameter]
         yield f"| `{model}` | {parameter} | {' '.join(f'{value:.2f}' for value in fitted)} |"
 
 

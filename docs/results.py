@@ -33,7 +33,7 @@ from prudent.research.data import MIN_IMPRESSIONS
 from prudent.research.protocol import DELTAS
 from prudent.research.reproduce import CATALOGUE
 from prudent.research.table import paired_ratio
-from prudent.storage.files import manifest_path
+from prudent.storage.manifest import Manifest
 
 DOCS = Path(__file__).parent
 KEPT = DOCS / "results"
@@ -122,7 +122,9 @@ def keep_set(source: Path, target: Path) -> None:
                 rows.writerow({**row, "data": friendly(row["data"]), **short})
         if (source / f"{name}.svg").exists():
             (target / f"{name}.svg").write_text(slim((source / f"{name}.svg").read_text(encoding="utf-8")), "utf-8")
-        said = json.loads(manifest_path(source / f"{name}.parquet").read_text(encoding="utf-8"))
+        manifest = Manifest.read(source / f"{name}.parquet", "experiment")
+        assert manifest is not None
+        said = {"prudent": manifest.prudent, **manifest.settings, **manifest.results}
         wanted = ("prudent", "seed", "seconds", "processes", "delta", "truth")
         about[name] = {key: said[key] for key in wanted if key in said}
         about[name]["given"] = given(said)

@@ -11,7 +11,7 @@ from hypothesis.strategies import DrawFn, SearchStrategy
 import prudent
 import prudent.counts.lists
 from prudent.counts.cells import Cells
-from prudent.engines.base import Tally
+from prudent.storage.manifest import Tally
 from tests import reference
 from tests.reference import LoggedList, Name, Pair
 

@@ -486,7 +486,7 @@ def test_few_bad_lists_are_reported_and_many_stop(folder: Path) -> None:
     ran = run("count", "few.jsonl", "-o", "few.parquet")
     assert ran.code == 0
     assert "Rejected 2 × context missing." in ran.said
-    assert json.loads(Path("few.parquet.manifest.json").read_text())["rejected"] == {"context missing": 2}
+    assert prudent.Counts.read("few.parquet").tally.rejected == {"context missing": 2}
     assert "2 × context missing" in run("rank", "few.parquet", "-o", "policy.parquet").said
 
     Path("many.jsonl").write_text(jsonl(GOOD + 3 * bad))

@@ -194,8 +194,8 @@ def test_columns_and_order_of_the_outputs(folder: Path) -> None:
     assert len(lists) == 8 * 3
     for name in ("policy.parquet", "scores.parquet"):
         manifest = json.loads(Path(f"{name}.manifest.json").read_text(encoding="utf-8"))
-        assert manifest["length"] == 3
-        assert manifest["counts"]["inputs"] == ["log.parquet"]
+        assert manifest["settings"]["length"] == 3
+        assert manifest["sources"]["training"]["inputs"] == ["log.parquet"]
 
 
 def test_two_days_add_up(folder: Path) -> None:
@@ -305,8 +305,8 @@ def test_too_little_memory(folder: Path) -> None:
     ("args", "key"),
     [
         (["check", "log.parquet"], "verdicts"),
-        (["count", "log.parquet", "-o", "x.parquet"], "rejected"),
-        (["rank", "log.parquet", "-o", "x.parquet"], "summary"),
+        (["count", "log.parquet", "-o", "x.parquet"], "sources"),
+        (["rank", "log.parquet", "-o", "x.parquet"], "results"),
     ],
 )
 def test_json_and_nothing_else(folder: Path, args: list[str], key: str) -> None:

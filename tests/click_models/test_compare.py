@@ -405,7 +405,7 @@ def test_scored_on_another_log(tmp_path: Path) -> None:
     for one, other in zip(found.scores, expected.scores, strict=True):
         assert one.log_likelihood == pytest.approx(other.log_likelihood, rel=1e-12)
     assert found.unseen == pytest.approx(3 / 6)
-    assert found.provenance["split"] == {"by": "log"}
+    assert found.manifest.settings["split"] == {"by": "log"}
 
 
 @pytest.mark.parametrize("layout", ["lists", "rows"])
@@ -424,7 +424,7 @@ def test_scored_on_the_latest_lists(layout: str, tmp_path: Path) -> None:
     assert (found.train_lists, found.test_lists) == (240, 60)
     for one, other in zip(found.scores, expected.scores, strict=True):
         assert (one.model, one.log_likelihood) == (other.model, other.log_likelihood)
-    assert found.provenance["split"] == {"by": "time", "holdout": 0.2, "time": "when"}
+    assert found.manifest.settings["split"] == {"by": "time", "holdout": 0.2, "time": "when"}
 
 
 def test_a_reference_that_foresees_more_is_named() -> None:
@@ -521,8 +521,7 @@ def test_command_for_machines(logs: Path) -> None:
     assert found["clear"] is True
     assert [score["model"] for score in found["scores"]][:1] == ["pbm"]
     assert set(found) == {
-        "winner", "clear", "verdict", "train_lists", "test_lists", "unseen", "observed_ctr", "scores", "prudent",
-        "length", "split", "inputs",
+        "winner", "clear", "verdict", "train_lists", "test_lists", "unseen", "observed_ctr", "scores", "manifest",
     }  # fmt: skip
     assert set(found["scores"][0]) == {
         "model", "log_likelihood", "perplexity", "conditional_perplexity", "by_position", "predicted_ctr", "seconds",
@@ -576,9 +575,9 @@ def test_auto_takes_the_winner_and_says_so(kind: str, logs: Path, tmp_path: Path
     assert ran.code == 0
     assert f"auto chose {kind}: log-likelihood per held-out list" in ran.said
     manifest = json.loads((tmp_path / "policy.parquet.manifest.json").read_text(encoding="utf-8"))
-    assert (manifest["asked_model"], manifest["model"]) == ("auto", kind)
-    assert manifest["comparison"]["winner"] == kind
-    assert "seconds" not in manifest["comparison"]["scores"][0]  # the same log gives the same bytes
+    assert (manifest["settings"]["asked_model"], manifest["settings"]["model"]) == ("auto", kind)
+    assert manifest["results"]["comparison"]["winner"] == kind
+    assert "seconds" not in manifest["results"]["comparison"]["scores"][0]  # the same log gives the same bytes
     before = (tmp_path / "policy.parquet.manifest.json").read_bytes()
     run("rank", logs / f"{kind}.parquet", "-o", tmp_path / "policy.parquet")
     assert (tmp_path / "policy.parquet.manifest.json").read_bytes() == before
@@ -589,7 +588,7 @@ def test_auto_keeps_its_rule_without_whole_lists(logs: Path, tmp_path: Path) -> 
     ran = run("rank", tmp_path / "counts.parquet", "-o", tmp_path / "policy.parquet")
     assert "auto took pbm, which this log identifies" in ran.said
     manifest = json.loads((tmp_path / "policy.parquet.manifest.json").read_text(encoding="utf-8"))
-    assert "comparison" not in manifest
+    assert "comparison" not in manifest["results"]
 
 
 def test_auto_keeps_its_rule_in_a_near_tie(logs: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -124,5 +124,5 @@ def test_examination_equals_a_plain_loop(train: list[LoggedList], counts: pruden
 
 def test_auto_takes_pbm(counts: prudent.Counts) -> None:
     policy = prudent.rank(counts, length=10)
-    assert policy.provenance["model"] == "pbm"
-    assert policy.provenance["summary"]["value"] > policy.provenance["summary"]["incumbent_value"]
+    assert policy.manifest.settings["model"] == "pbm"
+    assert policy.manifest.results["summary"]["value"] > policy.manifest.results["summary"]["incumbent_value"]

@@ -281,6 +281,7 @@ def test_truth_holds_every_pair_and_both_manifests_the_true_model(tmp_path: Path
     manifest: dict[str, Any] = {}
     for path in (truth, log):
         manifest = json.loads(Path(f"{path}.manifest.json").read_text())
+        manifest = {**manifest["settings"], **manifest["results"]}
         assert click_models.parse(manifest["model"]) == world.click_model
         assert manifest["world"]["seed"] == 11
     assert manifest["draw"] == {"lists": 300, "seed": 12, "layout": "lists"}

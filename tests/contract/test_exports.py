@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 import prudent
 from prudent.base.errors import PolicyError
 from prudent.policies.export import parse, targets
-from prudent.storage.files import manifest_path
+from prudent.storage.manifest import Manifest
 from tests.policies.export.policies import HOSTILE, NUMBERED, Lists, any_lists, exported, few, policy_of
 from tests.policies.export.servers import connection_text, load_postgres, load_redis, postgres_server, redis_server
 from tests.strategies import integer_names
@@ -212,8 +212,8 @@ def test_the_same_policy_gives_the_same_bytes(to: str, large: prudent.Policy, tm
 def test_the_manifest_tells_where_it_came_from(to: str, tmp_path: Path) -> None:
     policy = policy_of(tmp_path, PLAIN)
     manifest = prudent.export(policy, to, tmp_path / "exported")
-    assert json.loads(manifest_path(tmp_path / "exported").read_text()) == manifest
-    assert manifest["prudent"] == prudent.__version__
-    assert manifest["to"] == str(parse(to)) == to
-    assert (manifest["contexts"], manifest["items"]) == (2, 3)
-    assert manifest["policy"] == policy.provenance
+    assert Manifest.read(tmp_path / "exported", "export") == manifest
+    assert manifest.prudent == prudent.__version__
+    assert manifest.settings == {"to": str(parse(to)), "policy": policy.manifest.settings}
+    assert (manifest.results["contexts"], manifest.results["items"]) == (2, 3)
+    assert manifest.sources == policy.manifest.sources

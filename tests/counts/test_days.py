@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 
 import prudent
 from prudent.base.errors import CountsError, UsageError, WriteError
-from prudent.counts.days import UNIT, Chosen, Days, Span, choose, in_force, weight
+from prudent.counts.days import UNIT, Chosen, Span, choose, in_force, weight
+from prudent.storage.manifest import Days, Manifest
 from tests import reference
 from tests.command import run, run_apart
 from tests.reference import LoggedList
@@ -197,14 +198,7 @@ def test_a_folder_reads_as_the_sum_of_its_days(
     assert {row[:-1]: Fraction(row[-1], UNIT) for row in rows} == expected
     assert sorted(decayed.cells.n.tolist()) == sorted(map(float, expected.values()))
     assert decayed.tally == total.tally
-    assert decayed.provenance["days"] == {
-        "first": str(NEWEST - timedelta(len(days) - 1)),
-        "last": str(NEWEST),
-        "number": len(days),
-        "since": None,
-        "until": None,
-        "half_life": half_life,
-    }
+    assert decayed.source.days == Days(NEWEST - timedelta(len(days) - 1), NEWEST, len(days), half_life=half_life)
 
 
 def test_the_same_day_twice_replaces(tmp_path: Path) -> None:
@@ -213,8 +207,9 @@ def test_the_same_day_twice_replaces(tmp_path: Path) -> None:
     counts = write_day(SMALL[:1], tmp_path / "a" / "counts", date(2026, 11, 15))
     assert counts.files == (tmp_path / "a" / "counts" / "day=2026-11-15" / "counts.parquet",)
     assert prudent.Counts.read(tmp_path / "a" / "counts") == count([*SMALL, SMALL[0]])
-    beside = json.loads((counts.files[0].parent / "counts.parquet.manifest.json").read_text())
-    assert beside["lists"] == 1
+    manifest = Manifest.read(counts.files[0], "counts")
+    assert manifest is not None
+    assert manifest.sources["log"].tally.lists == 1
 
 
 def test_what_a_kill_leaves_is_not_read(tmp_path: Path) -> None:
@@ -232,7 +227,7 @@ def test_files_outside_the_days_count_without_a_date(tmp_path: Path) -> None:
     write_files(tmp_path, SMALL[:1], "older.parquet")
     counts = prudent.Counts.read(tmp_path)
     assert counts == count([*SMALL, SMALL[0]])
-    assert "days" not in counts.provenance
+    assert counts.source.days is None
     given: list[dict[str, Any]] = [{"since": "2026-11-01"}, {"until": "2026-11-20"}, {"half_life": 3}]
     for asked in given:
         with pytest.raises(CountsError, match=r"older\.parquet is of no day.* Move it into a folder such as day="):
@@ -394,15 +389,9 @@ def test_rank_a_folder(folder: Path) -> None:
     ran = run("rank", "counts", "-o", "policy.parquet", "--since", "1d", "--until", "2026-11-03", "--half-life", "1d")
     assert "Read: 2 days from 2026-11-02 to 2026-11-03, with a half-life of 1 day." in ran.said
     policy = prudent.Policy.read("policy.parquet")
-    assert policy.provenance["counts"]["days"] == {
-        "first": "2026-11-02",
-        "last": "2026-11-03",
-        "number": 2,
-        "since": "2026-11-02",
-        "until": "2026-11-03",
-        "half_life": 1,
-    }
-    assert policy.provenance["counts"]["lists"] == 360
+    second, third = date(2026, 11, 2), date(2026, 11, 3)
+    assert policy.manifest.sources["training"].days == Days(second, third, 2, second, third, 1.0)
+    assert policy.manifest.sources["training"].tally.lists == 360
     shown = policy.lists().filter("context = 'boots'").select("sum(impressions)").fetchall()
     assert shown == [(60 * 2 * 1.5,)]  # 60 lists of 2 items, in full and half
 

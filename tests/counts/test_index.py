@@ -212,9 +212,9 @@ def test_a_sample_has_all_positions(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     log = pa.table(dict(zip(("context", "items", "clicks"), map(list, zip(*rows, strict=True)), strict=True)))
     counts = prudent.count(prudent.Log(log))
     monkeypatch.setattr("prudent.counts.cells.MOST", 100)
-    fitted = prudent.rank(counts, "pbm").provenance["fitted"]["examination"]  # identified, or this would raise
+    fitted = prudent.rank(counts, "pbm").manifest.results["fitted"]["examination"]  # identified, or this would raise
     assert len(fitted) == 6
-    continuation = prudent.rank(counts, "dcm").provenance["fitted"]["continuation"]
+    continuation = prudent.rank(counts, "dcm").manifest.results["fitted"]["continuation"]
     assert 0.5 not in continuation
 
 
@@ -225,7 +225,7 @@ def test_what_is_learned_from_some_holds_for_all(tmp_path: Path, monkeypatch: py
     of_all = prudent.rank(counts, "pbm")
     monkeypatch.setattr("prudent.counts.cells.MOST", 2_500)
     of_some = prudent.rank(counts, "pbm")
-    one, other = (np.array(policy.provenance["fitted"]["examination"]) for policy in (of_all, of_some))
+    one, other = (np.array(policy.manifest.results["fitted"]["examination"]) for policy in (of_all, of_some))
     assert 0 < np.max(np.abs(one - other)) < 0.02
     means = [policy.scores().fetchnumpy()["mean"] for policy in (of_all, of_some)]
     assert 0 < np.mean(np.abs(means[0] - means[1])) < 0.01

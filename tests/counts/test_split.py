@@ -196,12 +196,8 @@ def test_the_command(tmp_path: Path) -> None:
     parts = [tmp_path / "parts" / f"{name}.parquet" for name in ("train", "holdout")]
     assert sum(content(*parts).values()) == 400
     said = json.loads((tmp_path / "parts" / "holdout.parquet.manifest.json").read_text())
-    assert (said["part"], said["by"], said["share"], said["lists"]) == (
-        "holdout",
-        "hash",
-        0.25,
-        content(parts[1]).total(),
-    )
+    assert said["settings"] == {"part": "holdout", "by": "hash", "holdout": 0.25, "seed": 0}
+    assert said["results"]["lists"] == content(parts[1]).total()
     done = run("split", log, "--by", "time", "--time", "day", "-o", tmp_path / "parts", "--json")
     assert json.loads(done.out) == {"train": 320, "holdout": 80}
     assert run("split", log, "--by", "time", "-o", tmp_path / "parts").code == 2

@@ -73,7 +73,7 @@ def test_made_up_counts_are_like_counts_of_lists(tmp_path: Path) -> None:
     assert (shown == shown[:, :1]).all()
     assert counts.tally.lists == cells.lists_per_context().sum()
     assert cells.n[cells.click].sum() == cells.n[cells.more | (cells.prev > 0)].sum() / 9
-    assert prudent.rank(counts, length=5).provenance["model"] == "pbm"
+    assert prudent.rank(counts, length=5).manifest.settings["model"] == "pbm"
 
 
 def test_a_slope_is_that_of_the_logarithms() -> None:

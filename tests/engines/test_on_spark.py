@@ -43,9 +43,10 @@ def same(folder: Path, found: Any, policy: prudent.Policy) -> None:
     policy.write(folder / "one.parquet")
     prudent.Policy.read(folder / "policy").write(folder / "other.parquet")
     assert (folder / "one.parquet").read_bytes() == (folder / "other.parquet").read_bytes()
-    for key in ("model", "bound", "asked_model", "length", "min_lists", "fitted", "summary"):
-        assert found[key] == policy.provenance[key]
-    assert found["counts"]["lists"] == policy.provenance["counts"]["lists"]
+    for key in ("model", "bound", "asked_model", "length", "min_lists"):
+        assert found.settings[key] == policy.manifest.settings[key]
+    assert found.results == policy.manifest.results
+    assert found.sources["training"].tally == policy.manifest.sources["training"].tally
 
 
 @pytest.mark.parametrize(
@@ -67,7 +68,7 @@ def test_with_integers_for_names_and_samples_of_contexts(
     counts = prudent.count(prudent.Log(log.with_name("numbers.parquet")), to=tmp_path / "counts.parquet")
     found = prudent.rank_on_spark(tmp_path / "counts.parquet", tmp_path / "policy", prudent.Spark(quick), length=3)
     same(tmp_path, found, prudent.rank(counts, length=3))
-    assert found["fitted"]["prior"]["pairs"] <= 400 < counts.index.pairs
+    assert found.results["fitted"]["prior"]["pairs"] <= 400 < counts.index.pairs
 
 
 def test_with_candidates(counts: prudent.Counts, quick: SparkSession, tmp_path: Path) -> None:
@@ -83,7 +84,7 @@ def test_with_candidates(counts: prudent.Counts, quick: SparkSession, tmp_path: 
     again = prudent.rank_on_spark(
         counts.files, tmp_path / "policy", prudent.Spark(quick), candidates=frame, min_lists=0
     )
-    assert again["summary"] == found["summary"]
+    assert again.results["summary"] == found.results["summary"]
 
 
 def test_days_of_which_the_older_weigh_less(log: Path, quick: SparkSession, tmp_path: Path) -> None:
@@ -96,9 +97,10 @@ def test_days_of_which_the_older_weigh_less(log: Path, quick: SparkSession, tmp_
     policy.write(tmp_path / "one.parquet")
     prudent.Policy.read(tmp_path / "policy").write(tmp_path / "other.parquet")
     assert (tmp_path / "one.parquet").read_bytes() == (tmp_path / "other.parquet").read_bytes()
-    for key in ("days", "lists", "rejected", "left_out"):  # lists are those that were read, whatever they weigh
-        assert found["counts"][key] == policy.provenance["counts"][key]
-    assert found["summary"] == policy.provenance["summary"]
+    # Lists are those that were read, whatever they weigh.
+    one, other = found.sources["training"], policy.manifest.sources["training"]
+    assert (one.days, one.tally) == (other.days, other.tally)
+    assert found.results["summary"] == policy.manifest.results["summary"]
 
 
 def test_counts_that_spark_made(log: Path, counts: prudent.Counts, quick: SparkSession, tmp_path: Path) -> None:
@@ -188,7 +190,8 @@ def test_what_is_no_counts(
     (tmp_path / "given").mkdir()
     given = make(tmp_path / "given")
     if error is None:
-        assert prudent.rank_on_spark(given, tmp_path / "policy", prudent.Spark(quick), "cm")["counts"]["lists"] == 3
+        manifest = prudent.rank_on_spark(given, tmp_path / "policy", prudent.Spark(quick), "cm")
+        assert manifest.sources["training"].tally.lists == 3
         return
     with pytest.raises(error, match=said):
         prudent.rank_on_spark(given, tmp_path / "policy", prudent.Spark(quick))
@@ -217,7 +220,7 @@ def test_a_tally_stands_in_the_file_and_needs_no_manifest(quick: SparkSession, t
     counts = prudent.count(prudent.Log(lists), to=tmp_path / "counts.parquet")
     (tmp_path / "counts.parquet.manifest.json").unlink()
     found = prudent.rank_on_spark(counts.files, tmp_path / "policy", prudent.Spark(quick), "cm")
-    assert found["counts"]["rejected"] == {"context missing": 1} == dict(counts.tally.rejected)
+    assert found.sources["training"].tally.rejected == {"context missing": 1} == dict(counts.tally.rejected)
 
 
 def test_the_same_file_twice_is_a_mistake(counts: prudent.Counts, quick: SparkSession, tmp_path: Path) -> None:

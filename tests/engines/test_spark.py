@@ -19,8 +19,8 @@ from pyspark.sql import SparkSession
 import prudent
 from prudent.base.errors import PrudentError
 from prudent.counts.counts import QUERY
-from prudent.engines.base import Tally
 from prudent.logs.log import Layout
+from prudent.storage.manifest import Tally
 from tests.counts.test_counts import SMALL
 from tests.reference import LoggedList
 from tests.strategies import integer_names, logs, plain_names, rows, table, text_names

@@ -14,9 +14,9 @@ from pyspark.sql import SparkSession
 import prudent
 from prudent.base.errors import LogError, UsageError, WriteError
 from prudent.counts.counts import QUERY
-from prudent.engines.base import Tally
 from prudent.engines.spark import hadoop
 from prudent.logs.log import ODD, REASONS, Layout
+from prudent.storage.manifest import Tally
 from tests.cli import test_bad_inputs as bad
 from tests.cli.test_bad_inputs import GOOD, GOOD_ROWS, LISTS, Row
 from tests.counts.test_counts import AWKWARD, DELIMITED, IN_FILES, NUMBERED, SMALL

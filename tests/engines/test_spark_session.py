@@ -14,8 +14,8 @@ from pyspark.sql import Observation, SparkSession
 import prudent
 from prudent.base.errors import LogError, UsageError, WriteError
 from prudent.counts.counts import QUERY
-from prudent.engines.base import Tally
 from prudent.engines.spark import hadoop
+from prudent.storage.manifest import Tally
 from tests.command import run_apart
 from tests.counts.test_counts import SMALL
 from tests.engines.test_spark import assert_same, pytestmark  # noqa: F401 (the marks are for all tests here)

@@ -20,6 +20,7 @@ from prudent.evaluation.estimate import Estimate
 from prudent.evaluation.estimators import estimators
 from prudent.evaluation.evaluate import Evaluation, in_words
 from prudent.evaluation.rollout import gate_contexts
+from prudent.storage.manifest import Manifest, Source, Tally
 from tests.command import run
 from tests.evaluation import reference
 from tests.evaluation.reference import Logged
@@ -116,8 +117,8 @@ def test_files_give_what_plain_loops_give(policy: prudent.Policy, tmp_path: Path
     same(found["snips"], reference.ips(lists, POLICY, "clicks", known, normalize=known))
     same(found["prefix-ips"], reference.prefix_ips(lists, POLICY, "clicks", known))
     same(found["ip-ips"], reference.item_position_ips(lists, POLICY))
-    assert found.provenance["contexts"] == {"log": 3, "policy": 3, "both": 2}
-    assert found.provenance["lists_kept"] == sum(one.context == "own" for one in lists)
+    assert found.manifest.results["contexts"] == {"log": 3, "policy": 3, "both": 2}
+    assert found.manifest.results["lists_kept"] == sum(one.context == "own" for one in lists)
 
 
 def test_a_propensity_for_whole_lists(tmp_path: Path) -> None:
@@ -145,8 +146,8 @@ def test_a_list_without_a_propensity_is_rejected(policy: prudent.Policy, bad: fl
     log = prudent.Log(pa.table(table), propensity="p")
     with pytest.warns(PrudentWarning, match="1 of 300 lists were rejected: 1 × propensity"):
         found = prudent.evaluate(policy, log, "snips")
-    assert found.provenance["rejected"] == {"propensity outside (0, 1]": 1}
-    assert found.provenance["lists"] == 299
+    assert found.manifest.sources["holdout"].tally.rejected == {"propensity outside (0, 1]": 1}
+    assert found.manifest.sources["holdout"].tally.lists == 299
     with pytest.raises(LogError, match="propensity"):
         prudent.evaluate(policy, log, "snips", max_rejected=0.001)
 
@@ -225,7 +226,7 @@ def test_any_spelling_finds_its_estimate(policy: prudent.Policy) -> None:
 
 
 def said_by(*estimates: Estimate) -> str:
-    return Evaluation(estimates, {"confidence": 0.95}).verdict
+    return Evaluation(estimates, Manifest("evaluation", {"confidence": 0.95})).verdict
 
 
 GOOD = Estimate(
@@ -395,7 +396,7 @@ def test_the_gate_context_by_context(tmp_path: Path) -> None:
     assert len(mixed) == 10
     assert all(mixed[f"q{i}"] == ["good", "poor"] for i in range(9))
     assert mixed["q9"] == ["poor", "good"]
-    assert mixed.provenance["mixed"]["better"] == 9
+    assert mixed.manifest.results["mixed"]["better"] == 9
     rows = {(c, k): row for c, k, *row in mixed.lists().fetchall()}
     assert rows["q0", 1][1] == 0.5  # the evidence of the policy
     item, lower, mean, positive, negative, impressions = rows["q9", 1]
@@ -409,21 +410,22 @@ def test_a_mixed_policy_claims_no_bound_for_the_lists_that_stay(tmp_path: Path) 
     log, good = two_orders()
     policy = replace(
         prudent.Policy.read(policy_file(tmp_path / "p.parquet", good)),
-        provenance={
-            "prudent": "0",
-            "model": "pbm",
-            "bound": "bayes(delta=0.2)",
-            "length": 2,
-            "counts": {"inputs": ["train.parquet"], "lists": 9, "rejected": {}, "left_out": {}},
-            "fitted": {"examination": [1.0, 0.3], "prior": {"alpha": 1.0, "beta": 1.0}},
-            "summary": {"contexts": 10, "differ": 10, "unit": "expected clicks"},
-        },
+        manifest=Manifest(
+            "policy",
+            {"model": "pbm", "bound": "bayes(delta=0.2)", "length": 2},
+            {"training": Source(("train.parquet",), Tally(9))},
+            {
+                "fitted": {"examination": [1.0, 0.3], "prior": {"alpha": 1.0, "beta": 1.0}},
+                "summary": {"contexts": 10, "differ": 10, "unit": "expected clicks"},
+            },
+        ),
     )
     mixed = gate_contexts(policy, log).policy
-    assert set(mixed.provenance) == {"prudent", "length", "counts", "mixed"}
-    assert mixed.provenance["prudent"] == prudent.__version__
-    assert mixed.provenance["counts"] == policy.provenance["counts"]
-    assert mixed.provenance["mixed"]["policy"] == {"model": "pbm", "bound": "bayes(delta=0.2)"}
+    assert set(mixed.manifest.settings) == {"length", "mixed"}
+    assert set(mixed.manifest.results) == {"mixed"}
+    assert mixed.manifest.prudent == prudent.__version__
+    assert mixed.manifest.sources["training"] == policy.manifest.sources["training"]
+    assert mixed.manifest.settings["mixed"]["policy"] == {"model": "pbm", "bound": "bayes(delta=0.2)"}
     told = mixed.explain("q9")
     assert [(one.lower, one.mean, one.upper) for one in told.candidates] == [(None, None, None)] * 2
     assert any("nothing to say about how sure an item is" in note for note in told.notes)
@@ -528,7 +530,7 @@ def test_gate_says_yes_or_no(files: tuple[Path, Path], tmp_path: Path) -> None:
     done = run(*gate, "--per-context", "-o", mixed, "--json")
     assert done.code == 0
     assert json.loads(done.out)["better"] == 9
-    assert prudent.Policy.read(mixed).provenance["mixed"]["better"] == 9
+    assert prudent.Policy.read(mixed).manifest.results["mixed"]["better"] == 9
 
 
 def test_a_mixture_in_words(tmp_path: Path) -> None:

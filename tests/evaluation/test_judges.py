@@ -101,7 +101,7 @@ def test_where_the_logged_list_stays_it_stays_whole(tmp_path: Path) -> None:
     assert (mixture.better, mixture.same, mixture.unsure) == (0, 1, 1)
     assert mixture.policy["a"] == ["x", "y", "z"]
     assert mixture.policy["b"] == ["p", "q", "r"], "as far down as the policy goes, the two are the same"
-    assert mixture.policy.provenance["length"] == 3
+    assert mixture.policy.manifest.settings["length"] == 3
 
 
 def test_few_lists_and_lists_that_are_alike_are_not_enough_for_a_yes() -> None:

@@ -239,7 +239,7 @@ def tuned(log: Path) -> Tuning:
 
 def test_default_is_what_rank_takes(tuned: Tuning) -> None:
     counts = strategies.count([("q", ("a", "b"), (1, 0))] * 3)
-    assert prudent.rank(counts, "cm").provenance["bound"] == DEFAULT
+    assert prudent.rank(counts, "cm").manifest.settings["bound"] == DEFAULT
     assert tuned.default.ratio == 1
     assert (tuned.default.difference, tuned.default.difference_se) == (0, 0)
 
@@ -278,13 +278,13 @@ def test_edges() -> None:
     assert len(tune(prudent.Log(strategies.table(single)), **few).settings) == 3  # type: ignore[arg-type]
     uneven: list[LoggedList] = [("q", ("a", "b", "c"), (1, 0, 1)), ("p", ("b",), (0,)), ("p", (" ",), (1,))] * 20
     found = tune(prudent.Log(strategies.table(uneven)), **few)  # type: ignore[arg-type]
-    assert found.provenance["contexts"] == 2
+    assert found.manifest.results["contexts"] == 2
     elsewhere = prudent.Log(strategies.table([("z", ("a",), (1,))] * 5))
     found = tune(prudent.Log(strategies.table(uneven)), elsewhere, **few)  # type: ignore[arg-type]
     assert found.confirmation is None
     assert found.choice == DEFAULT
     cut = tune(prudent.Log(strategies.table(uneven)), length=2, **few)  # type: ignore[arg-type]
-    assert cut.provenance["length"] == 2
+    assert cut.manifest.settings["length"] == 2
 
 
 def test_auto_model_falls_back_on_its_rule() -> None:
@@ -339,11 +339,11 @@ def test_command(log: Path, tmp_path: Path) -> None:
     found = json.loads(ran.out)
     assert set(found) == {
         "choice", "default", "matters", "verdict", "model", "unit", "repetitions", "logged_error", "settings",
-        "confirmation", "prudent", "length", "past_lists", "later_lists", "contexts", "split", "seed", "inputs",
+        "confirmation", "manifest",
     }  # fmt: skip
     assert set(found["settings"][0]) == {"bound", "error", "se", "ratio", "difference", "difference_se"}
     assert len(found["settings"]) == 4
-    assert found["past_lists"] == found["later_lists"] == 4_000
+    assert found["manifest"]["results"]["past_lists"] == 4_000
 
 
 @pytest.mark.parametrize(

@@ -33,8 +33,8 @@ def policy_rows(policy: prudent.Policy) -> Result:
     rows = table(policy.lists(), "context, rank")
     return {
         "lists": rows,
-        "summary": numbers(policy.provenance["summary"]),
-        "fitted": numbers(policy.provenance["fitted"]),
+        "summary": numbers(policy.manifest.results["summary"]),
+        "fitted": numbers(policy.manifest.results["fitted"]),
     }
 
 

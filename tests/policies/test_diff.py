@@ -2,6 +2,8 @@
 
 import json
 from collections import Counter
+from dataclasses import replace
+from datetime import date
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,6 +18,7 @@ import prudent
 from prudent.base.errors import PolicyError
 from prudent.policies.diff import Difference
 from prudent.policies.policy import COLUMNS
+from prudent.storage.manifest import Days, Manifest, Source, Tally
 from tests.command import run
 from tests.strategies import count
 
@@ -56,6 +59,11 @@ def best(scores: Scores, kept: frozenset[Any] | None = None) -> Lists:
     }
 
 
+def manifest(training: Source | None = None, fitted: Any = None, summary: Any = None, **settings: Any) -> Manifest:
+    results = {"fitted": fitted or {}, "summary": summary or {}}
+    return Manifest("policy", settings, {} if training is None else {"training": training}, results)
+
+
 def write(folder: Path, name: str, scores: Scores, lists: Lists | None = None, **made: Any) -> Path:
     """A policy, its scores and their manifests."""
     lists = best(scores) if lists is None else lists
@@ -74,7 +82,7 @@ def write(folder: Path, name: str, scores: Scores, lists: Lists | None = None, *
         (every, f"{name}.scores.parquet", [column for column in COLUMNS if column != "rank"]),
     ):
         pq.write_table(pa.Table.from_pylist(rows_).select(columns), folder / file)
-        (folder / f"{file}.manifest.json").write_text(json.dumps({**MADE, **made}))
+        manifest(**{**MADE, **made}).write(folder / file)
     return folder / f"{name}.parquet"
 
 
@@ -229,25 +237,24 @@ def test_a_method_without_bounds_need_not_list_all_candidates(tmp_path: Path) ->
         write(tmp_path, name, scores) for name, scores in (("old", OLD), ("new", {**OLD, "boots": OLD["socks"]}))
     )
     for file in (one, two):
-        Path(f"{file}.manifest.json").write_text(json.dumps({"method": "ips", "length": LENGTH}))
+        Manifest("policy", {"method": "ips", "length": LENGTH}).write(file)
     assert rows(prudent.diff(one, two))["boots", "e"][-1] == "no longer listed"
 
 
 def test_settings_come_with_their_names(tmp_path: Path) -> None:
-    days = {"first": "2026-11-01", "half_life": None}
-    one = write(tmp_path, "old", OLD, counts={"lists": 5, "inputs": ["x"], "days": days}, summary={"value": 1})
-    new = {"lists": 5, "inputs": ["y"], "days": {**days, "half_life": 14.0}}
-    two = write(
-        tmp_path, "new", OLD, bound="mle", counts=new, summary={"value": 2}, fitted={"examination": [1.0, 0.5], "n": 0}
-    )
+    days = Days(date(2026, 11, 1), date(2026, 11, 2), 2)
+    one = write(tmp_path, "old", OLD, training=Source(("x",), Tally(5), days), summary={"value": 1})
+    new = Source(("y",), Tally(5), replace(days, half_life=14.0))
+    fitted = {"examination": [1.0, 0.5], "n": 0}
+    two = write(tmp_path, "new", OLD, bound="mle", training=new, summary={"value": 2}, fitted=fitted)
     assert prudent.diff(one, two).settings == (
         ("bound", "bayes(delta=0.2)", "mle"),
-        ("counts.days.half_life", None, 14.0),
+        ("training.days.half_life", None, 14.0),
         ("fitted.examination", None, [1.0, 0.5]),
         ("fitted.n", None, 0),
     )
     said = run("diff", one, two).said
-    assert "made differently before now bound bayes(delta=0.2) mle counts.days.half_life – 14" in said
+    assert "made differently before now bound bayes(delta=0.2) mle training.days.half_life – 14" in said
     assert "fitted.examination – 1 0.5 fitted.n – 0 Any of these can explain the changes below." in said
 
 
@@ -260,7 +267,7 @@ def test_policies_in_memory(tmp_path: Path) -> None:
     new.write(tmp_path / "new.parquet")
     assert rows(difference) == rows(prudent.diff(tmp_path / "old.parquet", tmp_path / "new.parquet"))
     assert difference.why == {"more evidence, higher estimate": 1, "more evidence, lower estimate": 1}
-    assert [setting.name for setting in difference.settings] == ["counts.lists"]
+    assert [setting.name for setting in difference.settings] == ["training.lists"]
 
 
 def test_a_policy_in_several_files(tmp_path: Path) -> None:
@@ -354,7 +361,7 @@ def test_for_machines(two: Path) -> None:
     ran = run("diff", "old.parquet", "new.parquet", "--json", "-o", "changes.parquet", "--limit", 1)
     found = json.loads(ran.out)
     assert list(found) == [
-        *("prudent", "settings", "contexts", "items", "why", "renamed"),
+        *("prudent", "kind", "schema", "settings", "sources", "results"),
         *("renamed_contexts", "renamed_items", "affected"),
     ]
     (affected,) = found["affected"]
@@ -365,8 +372,8 @@ def test_for_machines(two: Path) -> None:
     }
     table = duckdb.read_parquet("changes.parquet")
     assert table.columns == CHANGES
-    assert len(table) == sum(found["why"].values()) == 5
-    assert json.loads(Path("changes.parquet.manifest.json").read_text())["why"] == found["why"]
+    assert len(table) == sum(found["results"]["why"].values()) == 5
+    assert json.loads(Path("changes.parquet.manifest.json").read_text())["results"] == found["results"]
 
 
 def test_names_are_shown_and_not_obeyed(two: Path) -> None:
@@ -395,7 +402,7 @@ def test_names_are_shown_and_not_obeyed(two: Path) -> None:
         ),
         (["old.parquet", "new.parquet", "--scores", "other.scores.parquet", "x"], 3, "scores of another policy than"),
         (["old.parquet", "new.parquet", "-o", "old.parquet"], 2, "old.parquet is named twice"),
-        (["old.parquet", "list.parquet"], 3, "list.parquet.manifest.json is not the manifest of a policy"),
+        (["old.parquet", "list.parquet"], 3, "list.parquet.manifest.json is not a manifest of kind policy"),
     ],
 )
 def test_what_cannot_be_compared(two: Path, args: list[str], code: int, said: str) -> None:

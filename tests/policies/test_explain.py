@@ -313,7 +313,7 @@ def test_its_numbers_are_those_of_a_plain_loop_over_the_log(lists: list[LoggedLi
     for context in policy:
         explanation = policy.explain(context)
         assert explanation.prudent == policy[context]
-        assert explanation.incumbent == plain_usual(lists, context, policy.provenance["length"])
+        assert explanation.incumbent == plain_usual(lists, context, policy.manifest.settings["length"])
         shown: Counter[object] = Counter()
         clicked: Counter[object] = Counter()
         for of, items, clicks in lists:

@@ -132,13 +132,13 @@ def test_written_and_read_back(policy: prudent.Policy, tmp_path: Path) -> None:
     policy.write(tmp_path / "policy.parquet", scores=tmp_path / "scores.parquet")
     back = prudent.Policy.read(tmp_path / "policy.parquet")
     assert back.lists().fetchall() == policy.lists().fetchall()
-    assert back.provenance == policy.provenance
+    assert back.manifest == policy.manifest
     assert repr(back) == repr(policy)
     assert back["007"] == ["07", "<b>"]
     kept = pq.read_table(tmp_path / "scores.parquet")
     assert [tuple(row.values()) for row in kept.to_pylist()] == policy.scores().fetchall()
     manifest = json.loads((tmp_path / "scores.parquet.manifest.json").read_text(encoding="utf-8"))
-    assert manifest == policy.provenance
+    assert manifest == policy.manifest.to_json()
 
 
 def test_only_what_was_asked_for_is_written(policy: prudent.Policy, tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from scipy.special import betainc
 import prudent
 from prudent.base.errors import LogError, PrudentWarning, UsageError
 from prudent.click_models.simulate import make_world, write_log
+from prudent.storage.manifest import Source, Tally
 from tests import reference
 from tests.reference import Evidence, LoggedList, Name, Pair
 from tests.strategies import count, logs, plain_names
@@ -151,7 +152,7 @@ def test_every_number_equals_a_plain_loop(shown: list[LoggedList], length: int, 
             assert rows[context][5] == (found[context] != usual)
             for name, value in zip(total, values, strict=True):
                 total[name] += value * logged[context] / max(1, sum(logged[c] for c in kept))
-        summary = policy.provenance["summary"]
+        summary = policy.manifest.results["summary"]
         assert {name: summary[name] for name in total} == pytest.approx(total, abs=1e-9)
         assert (summary["contexts"], summary["too_few_lists"]) == (len(kept), len(contexts) - len(kept))
         assert summary["without_candidates"] == len({context for context, _, _ in shown} - set(contexts))
@@ -169,7 +170,7 @@ def test_without_candidates_whatever_the_log_showed() -> None:
         "shoes": ["a", "c", "b"],
         "socks": ["e"],
     }
-    assert policy.provenance["length"] == 3
+    assert policy.manifest.settings["length"] == 3
 
 
 def test_candidates_restrict_and_extend() -> None:
@@ -179,9 +180,9 @@ def test_candidates_restrict_and_extend() -> None:
     assert policy["shoes"] == ["c", "new", "b"]  # 3 of 3, nothing known, 0 of 9
     assert sorted(scores(policy)) == sorted(eligible)
     assert scores(policy)["shoes", "new"][2:] == (0, 0, 0)
-    assert policy.provenance["summary"]["too_few_lists"] == 1
-    assert policy.provenance["summary"]["without_candidates"] == 2
-    assert policy.provenance["candidates"] == "the Table"
+    assert policy.manifest.results["summary"]["too_few_lists"] == 1
+    assert policy.manifest.results["summary"]["without_candidates"] == 2
+    assert policy.manifest.settings["candidates"] == "the Table"
 
 
 def test_contexts_that_were_never_logged_are_ranked_when_no_list_is_asked_of_them() -> None:
@@ -196,8 +197,8 @@ def test_min_lists_leaves_contexts_to_the_caller() -> None:
     counts = count(LOG)  # shoes 9 lists, boots 3, socks 1
     for least, kept in ((0, 3), (1, 3), (2, 2), (3, 2), (4, 1), (9, 1)):
         policy = prudent.rank(counts, "cm", "mle", min_lists=least)
-        assert len(policy) == policy.provenance["summary"]["contexts"] == kept
-        assert policy.provenance["summary"]["too_few_lists"] == 3 - kept
+        assert len(policy) == policy.manifest.results["summary"]["contexts"] == kept
+        assert policy.manifest.results["summary"]["too_few_lists"] == 3 - kept
         assert len(scores(policy)) == 6, "the evidence of all of them"
     with pytest.raises(LogError, match="No context has a candidate and 10 logged lists"):
         prudent.rank(counts, "cm", "mle", min_lists=10)
@@ -236,7 +237,7 @@ def test_length_above_the_longest_logged_list() -> None:
     chosen = policy["shoes"]
     assert chosen[1] == max("abcdefgh", key=lambda item: scored["shoes", item][0]), "the second position is read most"
     expected = sum(w * scored["shoes", item][1] for w, item in zip((0.5, 1, 0.2), chosen, strict=False))
-    assert policy.provenance["summary"]["value"] == pytest.approx(expected)
+    assert policy.manifest.results["summary"]["value"] == pytest.approx(expected)
 
 
 def test_usual_list_is_what_was_mostly_shown() -> None:
@@ -247,7 +248,7 @@ def test_usual_list_is_what_was_mostly_shown() -> None:
     # Boots showed d a: not the new order either.
     assert rows["boots"] == ("boots", 3, 1.0, 1.0, 1.0, 1.0, True)
     assert rows["socks"] == ("socks", 1, 0.0, 0.0, 0.0, 0.0, False)
-    assert policy.provenance["summary"] == {
+    assert policy.manifest.results["summary"] == {
         "contexts": 3,
         "too_few_lists": 0,
         "without_candidates": 0,
@@ -308,7 +309,7 @@ def test_candidates_from_files(tmp_path: Path) -> None:
     pq.write_table(table([(7, 2), (8, 3)]), tmp_path / "candidates.parquet")
     policy = prudent.rank(count(numbered), "cm", "mle", candidates=tmp_path / "candidates.parquet")
     assert (policy[7], policy[8]) == ([2], [3])
-    assert policy.provenance["candidates"] == str(tmp_path / "candidates.parquet")
+    assert policy.manifest.settings["candidates"] == str(tmp_path / "candidates.parquet")
 
 
 # --- settings and provenance --------------------------------------------------------------------------------------
@@ -317,29 +318,26 @@ def test_candidates_from_files(tmp_path: Path) -> None:
 def test_the_default_is_auto_and_exposure() -> None:
     with pytest.warns(PrudentWarning, match="Using dcm instead"):
         policy = prudent.rank(count(LOG))
-    assert (policy.provenance["model"], policy.provenance["bound"]) == ("dcm", "exposure(delta=0.5)")
+    assert (policy.manifest.settings["model"], policy.manifest.settings["bound"]) == ("dcm", "exposure(delta=0.5)")
 
 
 def test_models_and_bounds_by_value() -> None:
     model, bound = prudent.click_models.parse("cm"), prudent.bounds.parse("bayes(delta=0.1)")
     by_value, by_name = prudent.rank(count(LOG), model, bound), prudent.rank(count(LOG), "cm", "bayes(delta=0.1)")
     assert by_value.scores().fetchall() == by_name.scores().fetchall()
-    assert by_value.provenance == by_name.provenance
+    assert by_value.manifest == by_name.manifest
 
 
-def test_provenance_says_what_to_do_again() -> None:
+def test_the_manifest_has_all_it_takes_to_rank_again() -> None:
     policy = prudent.rank(count(LOG), "dcm(tail=truncate)", "eb(delta=0.1)", min_lists=2)
-    said = policy.provenance
-    assert said["prudent"] == prudent.__version__
-    assert (said["model"], said["bound"], said["min_lists"], said["length"]) == (
-        "dcm(tail=truncate)",
-        "eb(delta=0.1)",
-        2,
-        3,
-    )
-    assert said["counts"] == {"inputs": ["the Table"], "lists": 13, "rejected": {}, "left_out": {}}
-    assert said["fitted"]["continuation"] == reference.truncated_continuation(LOG)
-    assert "prior" in said["fitted"]
+    manifest = policy.manifest
+    assert manifest.prudent == prudent.__version__
+    model = "dcm(tail=truncate)"
+    settings = {"model": model, "asked_model": model, "bound": "eb(delta=0.1)", "min_lists": 2, "length": 3}
+    assert manifest.settings == {**settings, "candidates": None}
+    assert manifest.sources["training"] == Source(("the Table",), Tally(13))
+    assert manifest.results["fitted"]["continuation"] == reference.truncated_continuation(LOG)
+    assert "prior" in manifest.results["fitted"]
 
 
 # --- the same bytes -----------------------------------------------------------------------------------------------
@@ -389,7 +387,7 @@ def test_candidates_are_taken_as_they_are_or_not_at_all(tmp_path: Path) -> None:
 def test_numpy_integers_are_integers(tmp_path: Path) -> None:
     policy = prudent.rank(count(LOG), "cm", "mle", length=np.int64(2), min_lists=np.int32(2))  # type: ignore[arg-type]
     policy.write(tmp_path / "policy.parquet")
-    assert policy.provenance["length"] == 2
+    assert policy.manifest.settings["length"] == 2
 
 
 def test_few_candidates_do_not_shorten_what_was_mostly_shown() -> None:

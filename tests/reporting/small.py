@@ -10,6 +10,7 @@ from prudent.evaluation.estimate import Estimate
 from prudent.evaluation.evaluate import Evaluation
 from prudent.evaluation.gate import Verdict
 from prudent.reporting.summarize import summarize
+from prudent.storage.manifest import Manifest
 from tests.reference import LoggedList
 from tests.strategies import count
 
@@ -17,8 +18,8 @@ GOOD = Estimate(
     "dr", "clicks", 900, 0.8, 0.7, 0.9, 0.84, 0.8, 0.9, 0.05, 0.01, 0.09, 400.0, 0.9, 12.0, "The click model is pbm."
 )
 UNKNOWN = Estimate("ips", "clicks", 900, why="No context has held-out lists with the policy's whole list.")
-PROVENANCE = {"confidence": 0.95, "contexts": {"log": 3, "policy": 2, "both": 2}}
-EVALUATION = Evaluation((GOOD, UNKNOWN), PROVENANCE)
+MANIFEST = Manifest("evaluation", {"confidence": 0.95}, results={"contexts": {"log": 3, "policy": 2, "both": 2}})
+EVALUATION = Evaluation((GOOD, UNKNOWN), MANIFEST)
 YES = Verdict(True, "dr: lift +5.0 %, at least +2.0 % with confidence 95 %, above 0 %", GOOD, 0.0, 0.95)
 NO = Verdict(False, "ips cannot tell: no list is like the policy's", UNKNOWN, 0.0, 0.95)
 COMPARISON = Comparison(

@@ -21,7 +21,7 @@ from prudent.reporting.render import embedded
 from prudent.reporting.summarize import visible
 from tests.reference import LoggedList
 from tests.reporting.hostile import PAYLOADS
-from tests.reporting.small import GOOD, NO, PROVENANCE, summary
+from tests.reporting.small import GOOD, MANIFEST, NO, summary
 from tests.strategies import count
 
 DATA = summary()
@@ -210,7 +210,7 @@ def test_one_context_that_stays_as_it_is() -> None:
     same = replace(GOOD, lift=-0.0001, lift_low=-0.01, lift_high=0.01)
     lists: list[LoggedList] = [("shoes", ("a", "b"), (1, 0))] * 9
     policy = prudent.rank(count(lists), model="cm")
-    page = " ".join(render(summary(policy, evaluation=Evaluation((same,), PROVENANCE))).split())
+    page = " ".join(render(summary(policy, evaluation=Evaluation((same,), MANIFEST))).split())
     assert "it <strong>does not differ</strong> from what was mostly shown" in page
     assert "they should get <strong>as many clicks</strong> as the logged lists did" in page
     assert "The only context is here; it stands for 100% of the logged lists" in page

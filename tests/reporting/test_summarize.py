@@ -3,6 +3,7 @@
 import json
 import time
 import unicodedata
+from dataclasses import replace
 from pathlib import Path
 
 import duckdb
@@ -16,7 +17,8 @@ from prudent.evaluation.evaluate import Evaluation
 from prudent.evaluation.gate import Verdict
 from prudent.reporting import render
 from prudent.reporting.summarize import BUDGET, LONGEST, MOST_CONTEXTS, MOST_PLACES, visible
-from tests.reporting.small import LISTS, NO, PROVENANCE, UNKNOWN, ranked, summary
+from prudent.storage.manifest import Manifest
+from tests.reporting.small import LISTS, MANIFEST, NO, UNKNOWN, ranked, summary
 from tests.strategies import count, table
 
 
@@ -29,7 +31,7 @@ def test_it_fits_json() -> None:
 def test_the_headline_is_the_estimate_of_the_gate_with_both_its_limits() -> None:
     one_sided = Verdict(True, "", Estimate("dr", "clicks", 900), 0.0, 0.95)
     assert summary(verdict=one_sided)["headline"]["lift_low"] == 0.01
-    assert summary(verdict=NO, evaluation=Evaluation((), PROVENANCE))["headline"]["why"] == UNKNOWN.why
+    assert summary(verdict=NO, evaluation=Evaluation((), MANIFEST))["headline"]["why"] == UNKNOWN.why
 
 
 def test_contexts_come_with_both_lists_and_every_number() -> None:
@@ -173,8 +175,9 @@ def large_policy(folder: Path, item: str, candidates: int) -> prudent.Policy:
                 f"(1000000 // (i + 1))::bigint as impressions from range(100000) as c(i), range({most}) as s(k) {few} "
                 f"order by i, k) to '{folder}/{name}.parquet'"
             )
-    manifest = '{"model": "pbm", "bound": "bayes(delta=0.2)", "length": 10, "fitted": {}}'
-    (folder / "policy.parquet.manifest.json").write_text(manifest)
+    Manifest("policy", {"model": "pbm", "bound": "bayes(delta=0.2)", "length": 10}, results={"fitted": {}}).write(
+        folder / "policy.parquet"
+    )
     return prudent.Policy.read(folder / "policy.parquet", folder / "scores.parquet")
 
 
@@ -228,7 +231,7 @@ def test_the_headline_says_in_words_what_decides() -> None:
 
 
 def test_a_log_of_other_contexts_does_not_tell_how_many_lists_differ() -> None:
-    nothing_shared = {**PROVENANCE, "contexts": {"log": 3, "policy": 2, "both": 0}}
+    nothing_shared = replace(MANIFEST, results={"contexts": {"log": 3, "policy": 2, "both": 0}})
     page = render(summary(verdict=NO, evaluation=Evaluation((UNKNOWN,), nothing_shared)))
     assert "none of which is in the held-out log" in " ".join(page.split())
     assert "from what was mostly shown" not in page

@@ -165,7 +165,7 @@ def test_every_experiment(name: str, tmp_path: Path) -> None:
         rows, least = connection.execute(count, [str(folder / f"{name}.parquet")]).fetchall()[0]
     assert rows == len(outcome.rows) > 0
     assert least > -1e-12
-    manifest = json.loads((folder / f"{name}.parquet.manifest.json").read_text())
+    manifest = json.loads((folder / f"{name}.parquet.manifest.json").read_text())["settings"]
     assert (manifest["experiment"], manifest["data"]) == (name, "stand-in")
     assert (manifest["repetitions"], manifest["seed"]) == (2, 0)
     assert {one for one, *_ in said} == {name}

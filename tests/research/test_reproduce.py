@@ -190,7 +190,7 @@ def test_labels_of_a_file(tmp_path: Path) -> None:
     file = write(tmp_path / "labels.txt", lines)
     ran = run("reproduce", "mslr", "--data", file, "--format", "letor", *QUICK, "-o", tmp_path / "out")
     assert ran.code == 0, ran.err
-    manifest = json.loads((tmp_path / "out" / "mslr.parquet.manifest.json").read_text())
+    manifest = json.loads((tmp_path / "out" / "mslr.parquet.manifest.json").read_text())["settings"]
     assert manifest["format"] == "letor"
     assert manifest["data"][0]["bytes"] == file.stat().st_size
     with duckdb.connect() as connection:

@@ -15,7 +15,8 @@ import pytest
 import prudent
 from prudent.base.errors import WriteError
 from prudent.logs.formats import find_files
-from prudent.storage.files import check_target, make_folder, manifest_path, reason, replacing, write_manifest
+from prudent.storage.files import check_target, make_folder, manifest_path, reason, replacing
+from prudent.storage.manifest import Manifest
 from tests.command import run, run_apart, run_process
 
 
@@ -124,9 +125,9 @@ def test_no_permission(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_manifest_lies_beside_its_output(tmp_path: Path) -> None:
-    path = write_manifest(tmp_path / "out.parquet", {"name": "café", "n": 1})
+    path = Manifest("counts", {"name": "café", "n": 1}).write(tmp_path / "out.parquet")
     assert path == manifest_path(tmp_path / "out.parquet") == tmp_path / "out.parquet.manifest.json"
-    assert json.loads(path.read_text(encoding="utf-8")) == {"name": "café", "n": 1}
+    assert json.loads(path.read_text(encoding="utf-8"))["settings"] == {"name": "café", "n": 1}
 
 
 def test_reason_of_an_error_without_a_number() -> None:
@@ -142,6 +143,7 @@ import os, random, signal, sys, time
 from pathlib import Path
 from prudent.engines.duckdb.engine import DuckDB
 from prudent.policies.policy import Policy
+from prudent.storage.manifest import Manifest
 
 folder, kills = Path(sys.argv[1]), int(sys.argv[2])
 target = folder / "policy.parquet"
@@ -153,7 +155,7 @@ def policies(connection):
             f"sin(i * {seed}) as lower, cos(i * {seed}) as mean, 1.0 as positive, 1.0 as negative, 2 as impressions "
             "from range(40000) t(i) order by i"
         )
-        yield Policy(connection, {"which": name}, {"lists": f"from {name}"})
+        yield Policy(connection, Manifest("policy", {"which": name}), {"lists": f"from {name}"})
 
 def child(task):  # a process of its own, forked before there is any thread
     pid = os.fork()

@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import prudent
-from prudent.base.errors import CountsError
-from prudent.engines.base import Tally
+from prudent.base.errors import CountsError, ManifestError
 from prudent.logs.log import REASONS
 from prudent.storage.files import manifest_path
+from prudent.storage.manifest import Tally
 from prudent.storage.parquet import (
     COUNTS_VERSION,
     counts_format,
@@ -23,7 +23,6 @@ from prudent.storage.parquet import (
     placeholder,
     read_footer,
     tally_in,
-    tally_of,
     tally_text,
 )
 from tests.strategies import count, table
@@ -59,7 +58,7 @@ def write_old(file: Path) -> None:
 def test_every_tally_has_a_place(tally: Tally, tmp_path_factory: pytest.TempPathFactory) -> None:
     """Also one of the longest numbers and all the reasons, and in names that no other tool would print."""
     file = tmp_path_factory.mktemp("footer") / "x.parquet"
-    later = placeholder(tally.left_out)
+    later = placeholder(REASONS, tally.left_out)
     with duckdb.connect() as connection:
         connection.execute(f"copy (select 1 as n) to '{file}' ({counts_format(later)})")
         size = file.stat().st_size
@@ -71,7 +70,7 @@ def test_every_tally_has_a_place(tally: Tally, tmp_path_factory: pytest.TempPath
 
 def test_only_the_footer_is_written_to(tmp_path: Path) -> None:
     """Names in the data that read like the placeholder, which would take some luck, stay what they are."""
-    file, later = tmp_path / "x.parquet", placeholder({})
+    file, later = tmp_path / "x.parquet", placeholder(REASONS, {})
     with duckdb.connect() as connection:
         connection.execute(f"copy (select '{later}' as name from range(9)) to '{file}' ({counts_format(later)})")
         fill_placeholder(file, later, Tally(1))
@@ -84,7 +83,7 @@ def test_only_the_footer_is_written_to(tmp_path: Path) -> None:
 
 
 def test_two_files_have_no_placeholder_in_common() -> None:
-    assert placeholder({}) != placeholder({})
+    assert placeholder(REASONS, {}) != placeholder(REASONS, {})
 
 
 def test_any_tool_reads_the_file_and_shows_the_key(tmp_path: Path) -> None:
@@ -115,7 +114,7 @@ def test_older_files_have_their_tally_in_the_manifest(tmp_path: Path) -> None:
     assert prudent.Counts.read(file).tally == Tally(3, {WHY: 1}, {"clicks outside their list": 2})
     for content in ("not JSON", "[]", '{"lists": 3}', '{"rejected": {"context missing": "9"}}'):
         manifest_path(file).write_text(content)
-        with pytest.raises(CountsError, match="is not a manifest of counts"):
+        with pytest.raises(ManifestError, match="is not a manifest of kind counts"):
             prudent.Counts.read(file)
     manifest_path(file).unlink()
     assert prudent.Counts.read(file).tally == Tally(3)
@@ -132,4 +131,4 @@ def test_a_tally_that_is_none(said: str, tmp_path: Path) -> None:
 
 def test_text_and_tally_are_the_same() -> None:
     tally = replace(count(LISTS).tally, rejected={"it's": 1})
-    assert tally_of(json.loads(tally_text(tally))) == tally
+    assert Tally.from_json(json.loads(tally_text(tally))) == tally

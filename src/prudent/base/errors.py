@@ -32,6 +32,10 @@ class PolicyError(PrudentError):
     """A policy file cannot be read, or does not hold what was asked of it."""
 
 
+class ManifestError(PrudentError):
+    """A manifest beside an output is damaged, or of another program or version."""
+
+
 class NotIdentifiedError(PrudentError):
     """The log does not determine a parameter, however long it is."""
 

@@ -72,7 +72,7 @@ def diff_command(
         if output is not None:
             difference.write(output)
     if as_json:
-        print_json({**difference.manifest, **difference.sample(limit)})
+        print_json({**difference.manifest.to_json(), **difference.sample(limit)})
     else:
         show_difference(difference, limit)
         if output is not None:

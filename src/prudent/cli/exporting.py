@@ -33,6 +33,6 @@ def export_command(
     with busy("Exporting"):
         manifest = export(policy, target, output, DuckDB(memory, threads))
     if as_json:
-        print_json(manifest)
+        print_json(manifest.to_json())
     else:
         show_exported(manifest, output, target.load(output))

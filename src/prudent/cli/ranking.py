@@ -1,6 +1,6 @@
 """`prudent rank`, `count` and `check`: from logs to counts to lists."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -35,11 +35,12 @@ from prudent.cli.shared import (
     option,
     reads_logs,
 )
-from prudent.cli.show_ranking import show_changes, show_counted, show_health, show_outputs, show_provenance
+from prudent.cli.show_ranking import show_changes, show_counted, show_health, show_manifest, show_outputs
 from prudent.cli.terminal import busy, print_json, say_next, tell
 
 if TYPE_CHECKING:
     from prudent.engines.spark.engine import Spark
+    from prudent.storage.manifest import Manifest
 
 
 @app.command("rank", rich_help_panel="Rank")
@@ -125,7 +126,10 @@ def rank_command(
         with busy("Ranking"):
             policy = rank(counts, model_, bound_, length, candidates, min_lists)
             if compared is not None:
-                policy = replace(policy, provenance={**policy.provenance, **compared})
+                made = policy.manifest
+                settings = {**made.settings, "asked_model": compared["asked_model"]}
+                results = {**made.results, "comparison": compared["comparison"]}
+                policy = replace(policy, manifest=replace(made, settings=settings, results=results))
             policy.write(target, scores)
     else:
         log = open_log_alone(inputs, reading, engine_of(reading), str(rival))
@@ -133,9 +137,9 @@ def rank_command(
             policy = rank_by(log, rival, length, min_lists, engine_of(reading), max_rejected)
             policy.write(target, scores)
     if as_json:
-        print_json(policy.provenance)
+        print_json(policy.manifest.to_json())
     else:
-        show_provenance(policy.provenance)
+        show_manifest(policy.manifest)
         show_changes(policy)
         show_outputs(output, scores)
         _next_after_rank(output, files_of(inputs), reading)
@@ -158,11 +162,11 @@ def _rank_on_spark(inputs: Sequence[str], output: str, spark: "Spark", as_json: 
     from prudent.policies.on_spark import rank_on_spark
 
     with busy("Ranking on Spark"):
-        provenance = rank_on_spark(inputs, output, spark, **settings)
+        manifest = rank_on_spark(inputs, output, spark, **settings)
     if as_json:
-        print_json(provenance)
+        print_json(manifest.to_json())
     else:
-        show_provenance(provenance)
+        show_manifest(manifest)
         show_outputs(output, None)
 
 
@@ -198,7 +202,7 @@ def count_command(
         check_parquet(Path(place), find_files(inputs))
         manifest = counts_of(inputs, reading, max_rejected, to=Path(place)).manifest
     if as_json:
-        print_json(manifest)
+        print_json(manifest.to_json())
         return
     show_counted(manifest, place)
     onward = ["--engine", "spark"] if has_scheme(output) else []
@@ -216,7 +220,7 @@ def _check_outside(output: str, inputs: Sequence[str]) -> None:
 
 def _count_on_spark(
     inputs: Sequence[str], output: str, reading: Reading, spark: "Spark", max_rejected: float, day: str | None
-) -> Mapping[str, Any]:
+) -> "Manifest":
     from prudent.counts.counts import count
     from prudent.logs.formats import has_scheme
     from prudent.policies.on_spark import count_on_spark

@@ -41,10 +41,10 @@ def show_tuning(found: "Tuning") -> None:
     """What `prudent tune` says."""
     from prudent.evaluation.tune import DEFAULT
 
-    said = found.provenance
+    about = found.manifest.results
     say(
-        f"{found.repetitions} logs with clicks by {found.model}, fitted to {several(said['past_lists'], 'list')} of "
-        f"{several(said['contexts'], 'context')}."
+        f"{found.repetitions} logs with clicks by {found.model}, fitted to {several(about['past_lists'], 'list')} of "
+        f"{several(about['contexts'], 'context')}."
     )
     say(f"Error: what lists lack of the value of the best ones ({found.unit}).")
     say(f"That of the logged lists: {found.logged_error:.4f}\n")

@@ -1,16 +1,19 @@
 """What `prudent export` shows."""
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from prudent.cli.terminal import plain, say
 
+if TYPE_CHECKING:
+    from prudent.storage.manifest import Manifest
 
-def show_exported(manifest: Mapping[str, Any], output: Path, load: str) -> None:
+
+def show_exported(manifest: "Manifest", output: Path, load: str) -> None:
     """What was written, and the command that loads it."""
-    rulesets = len(manifest.get("rulesets", ()))
-    split = f" in {rulesets:,} ruleset{'' if rulesets == 1 else 's'}" if "rulesets" in manifest else ""
-    say(f"Wrote {manifest['contexts']:,} lists, {manifest['items']:,} items in all{split}, to {plain(str(output))}.")
+    written = manifest.results
+    rulesets = len(written.get("rulesets", ()))
+    split = f" in {rulesets:,} ruleset{'' if rulesets == 1 else 's'}" if "rulesets" in written else ""
+    say(f"Wrote {written['contexts']:,} lists, {written['items']:,} items in all{split}, to {plain(str(output))}.")
     if load:
         say(f"Next: {plain(load)}")

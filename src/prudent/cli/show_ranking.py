@@ -12,6 +12,7 @@ from prudent.cli.terminal import out, plain, say, several, table_of
 if TYPE_CHECKING:
     from prudent.click_models.check import Health
     from prudent.policies.policy import Policy
+    from prudent.storage.manifest import Manifest, Tally
 
 
 def show_left_out(left_out: Mapping[str, int]) -> None:
@@ -49,36 +50,32 @@ def show_health(health: "Health") -> None:
         out.print(f"• {verdict}", markup=False)
 
 
-def show_counted(said: Mapping[str, Any], output: str) -> None:
+def show_counted(manifest: "Manifest", output: str) -> None:
     """What `prudent count` says."""
-    say(f"Counted {several(said['lists'], 'list')} into {plain(output)}.")
-    _show_rejected(said)
+    tally = manifest.sources["log"].tally
+    say(f"Counted {several(tally.lists, 'list')} into {plain(output)}.")
+    _show_rejected(tally)
 
 
-def _show_rejected(counts: Mapping[str, Any]) -> None:
-    from prudent.counts.counts import describe_rejected
-    from prudent.engines.base import Tally
-
-    for reason in describe_rejected(Tally(0, counts["rejected"])):
+def _show_rejected(tally: "Tally") -> None:
+    for reason in tally.reasons:
         say(f"Rejected {plain(reason)}.")
-    show_left_out(counts["left_out"])
+    show_left_out(tally.left_out)
 
 
-def show_provenance(said: Mapping[str, Any]) -> None:
+def show_manifest(manifest: "Manifest") -> None:
     """What `prudent rank` says of its lists."""
-    from prudent.counts.days import describe
-
-    summary = said["summary"]
-    method = said.get("method")
-    made_by = method or f"{said['model']} and {said['bound']}"
-    say(f"{several(summary['contexts'], 'list')} by {made_by}, from {said['counts']['lists']:,} logged")
-    _show_choice(said)
-    _show_rejected(said["counts"])
-    if "days" in said["counts"]:
-        say(f"Read: {describe(said['counts']['days'])}.")
+    settings, summary, training = manifest.settings, manifest.results["summary"], manifest.sources["training"]
+    method = settings.get("method")
+    made_by = method or f"{settings['model']} and {settings['bound']}"
+    say(f"{several(summary['contexts'], 'list')} by {made_by}, from {training.tally.lists:,} logged")
+    _show_choice(manifest)
+    _show_rejected(training.tally)
+    if training.days is not None:
+        say(f"Read: {training.days}.")
     if summary["too_few_lists"]:
         few = several(summary["too_few_lists"], "context")
-        say(f"Left out for fewer than {several(said['min_lists'], 'logged list')}: {few}.")
+        say(f"Left out for fewer than {several(settings['min_lists'], 'logged list')}: {few}.")
     if summary["without_candidates"]:
         say(f"Left out because nothing may be shown there: {several(summary['without_candidates'], 'context')}.")
     differ = summary["differ"]
@@ -95,20 +92,20 @@ def show_provenance(said: Mapping[str, Any]) -> None:
         out.print()
     else:
         say("The estimate is the method's own, and the new lists were chosen for it: it is not what they will get.")
-    _show_fitted(said["fitted"])
+    _show_fitted(manifest.results["fitted"])
 
 
-def _show_choice(said: Mapping[str, Any]) -> None:
+def _show_choice(manifest: "Manifest") -> None:
     """Why ``auto`` took the model it took."""
-    if said.get("asked_model") != "auto":
+    if manifest.settings.get("asked_model") != "auto":
         return
-    model = said["model"]
-    if "comparison" not in said:
+    model = manifest.settings["model"]
+    if "comparison" not in manifest.results:
         if model == "pbm":  # otherwise a note has said why not
             rule = "only logs (not counts) of 1,000 lists or more are used to compare models"
             say(f"auto took pbm, which this log identifies; {rule}.")
         return
-    compared = said["comparison"]
+    compared = manifest.results["comparison"]
     scores = {score["model"]: score["log_likelihood"] for score in compared["scores"]}
     others = [name for name, likelihood in scores.items() if likelihood is not None and name != model]
     against = f" against {scores[others[0]]:.4f} ({others[0]})" if others else ", and no other model can be scored"
@@ -165,7 +162,7 @@ def show_changes(policy: "Policy") -> None:
     )
     if not changes:
         return
-    columns = ["before", "after", *(["pessimistic"] if "bound" in policy.provenance else [])]
+    columns = ["before", "after", *(["pessimistic"] if "bound" in policy.manifest.settings else [])]
     table = table_of("largest changes", "lists", *columns, "new first item")
     for context, lists, *estimates in changes:
         first = plain(str(policy[context][0]))

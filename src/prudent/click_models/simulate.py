@@ -24,13 +24,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from prudent import __version__
 from prudent.base.arrays import FloatArray, IntArray
 from prudent.base.errors import UsageError
 from prudent.click_models import ClickModel, click_models
 from prudent.engines.duckdb.engine import DuckDB
 from prudent.logs.log import Layout
-from prudent.storage.files import replacing, write_manifest
+from prudent.storage.files import replacing
+from prudent.storage.manifest import Manifest
 
 _CELLS = 1_000_000  # noisy scores held at a time, by default: 8 MB, and still few chunks
 
@@ -271,15 +271,12 @@ def write_log(
             clicks += int(drawn.clicks.sum())
             worth += float(value(world, drawn.items).sum())
         con.execute(f"copy ({_layout_sql(layout, world.length)}) to $1 ({form})", [str(part)])
-    write_manifest(
-        path,
-        _manifest(world)
-        | {
-            "draw": {"lists": lists, "seed": seed, "layout": layout},
-            "clicks": clicks,
-            "value": {"shown": worth / lists, "best": best_value(world)},
-        },
+    manifest = _manifest(
+        world,
+        draw={"lists": lists, "seed": seed, "layout": layout},
+        results={"clicks": clicks, "value": {"shown": worth / lists, "best": best_value(world)}},
     )
+    manifest.write(path)
     return path
 
 
@@ -290,7 +287,7 @@ def write_truth(world: World, path: str | os.PathLike[str]) -> Path:
     with replacing(path) as part, DuckDB().connect() as con:
         con.register("truth", {"context": world.contexts[context], "item": world.items, "attraction": world.attraction})
         con.execute("copy (from truth) to $1 (format parquet, compression zstd)", [str(part)])
-    write_manifest(path, _manifest(world))
+    _manifest(world).write(path)
     return path
 
 
@@ -331,13 +328,11 @@ def _form(path: Path, layout: Layout) -> str:
     return forms[path.suffix]
 
 
-def _manifest(world: World) -> dict[str, object]:
-    return {
-        "prudent": __version__,
-        "simulated": True,
-        "model": str(world.click_model),
-        "world": dict(world.settings),
-    }
+def _manifest(
+    world: World, draw: Mapping[str, object] | None = None, results: Mapping[str, object] | None = None
+) -> Manifest:
+    settings = {"model": str(world.click_model), "world": dict(world.settings), **({"draw": draw} if draw else {})}
+    return Manifest("simulation", settings, results=results or {})
 
 
 def _losses(world: World, gain: FloatArray) -> FloatArray:

@@ -1,6 +1,5 @@
 """Compact: many days of counts into one file, when nobody will ask for them one by one."""
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -8,12 +7,13 @@ from datetime import date
 from os import PathLike
 from pathlib import Path
 
-from prudent.base.errors import CountsError, WriteError
+from prudent.base.errors import CountsError, ManifestError, WriteError
 from prudent.counts.counts import Counts
 from prudent.counts.days import Span, day_or_age, in_force, span_of
 from prudent.engines.duckdb.engine import DuckDB
 from prudent.logs.formats import parquet_files
 from prudent.storage.files import make_folder, manifest_path, reason
+from prudent.storage.manifest import Manifest
 from prudent.storage.quoting import file_text
 
 
@@ -81,9 +81,11 @@ def _merge(folder: Path, files: dict[Path, Span], before: date, engine: DuckDB) 
 
 def _inputs(file: Path) -> Sequence[str]:
     """The logs that a day was counted from, by the manifest beside it or, as Spark leaves it, beside its folder."""
-    for beside in (manifest_path(file), manifest_path(file.parent)):
-        with suppress(OSError, ValueError, TypeError, KeyError):
-            return [str(name) for name in json.loads(beside.read_text(encoding="utf-8"))["inputs"]]
+    for output in (file, file.parent):
+        with suppress(ManifestError):
+            manifest = Manifest.read(output, "counts")
+            if manifest is not None:
+                return manifest.sources["log"].inputs
     return [str(file)]
 
 

@@ -1,6 +1,5 @@
 """Counts: the histogram between log and arrays. Above it data is big and lives in an engine, below it is numpy."""
 
-import json
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -12,17 +11,17 @@ from pathlib import Path
 
 import duckdb
 
-from prudent import __version__
 from prudent.base.errors import CountsError, LogError, UsageError
 from prudent.counts.cells import Cells
-from prudent.counts.days import UNIT, Days, choose, place
+from prudent.counts.days import UNIT, choose, place
 from prudent.counts.index import Index, number
-from prudent.engines.base import Engine, Tally
+from prudent.engines.base import Engine
 from prudent.engines.duckdb.engine import DuckDB, count_lists
 from prudent.logs.formats import find_files, first_bytes, has_scheme, parquet_files
 from prudent.logs.log import Candidates, Log
-from prudent.storage.files import TemporaryFolder, check_not_read, manifest_path, replacing, write_manifest
-from prudent.storage.parquet import counts_format, counts_in, read_footer, tally_of, tally_text, version_in
+from prudent.storage.files import TemporaryFolder, check_not_read, replacing
+from prudent.storage.manifest import Days, Manifest, Source, Tally
+from prudent.storage.parquet import counts_format, counts_in, read_footer, tally_text, version_in
 from prudent.storage.quoting import file_text, text
 
 MAX_REJECTED = 0.01
@@ -97,17 +96,17 @@ class Counts:
         with self.engine.connect(spill=Path(path).parent) as connection, replacing(path) as part:
             connection.execute("set preserve_insertion_order = false")
             connection.execute(f"copy ({self.sql}) to {text(part)} ({counts_format(tally_text(self.tally))})")
-        write_manifest(path, self.manifest)
+        self.manifest.write(path)
 
     @property
-    def manifest(self) -> dict[str, object]:
-        """What lies beside the counts."""
-        return count_manifest(self.origin, self.tally, self.days)
+    def source(self) -> Source:
+        """What was counted, for the manifests of counts and of what is made of them."""
+        return Source(self.origin, self.tally, self.days)
 
     @property
-    def provenance(self) -> dict[str, object]:
-        """Where the counts came from, and what was not counted."""
-        return _provenance(self.origin, self.tally, self.days)
+    def manifest(self) -> Manifest:
+        """The manifest that is written beside the counts."""
+        return Manifest("counts", sources={"log": self.source})
 
     def __add__(self, other: "Counts") -> "Counts":
         with self.engine.connect() as connection:
@@ -234,23 +233,8 @@ def count(
     reader = engine if isinstance(engine, DuckDB) else DuckDB()
     counts = Counts((Path(to),), tally, reader, tuple(log.names), _folder=folder)
     if folder is None:
-        write_manifest(to, counts.manifest)
+        counts.manifest.write(to)
     return counts
-
-
-def count_manifest(inputs: Sequence[str], tally: Tally, days: Days | None = None) -> dict[str, object]:
-    """What lies beside counts."""
-    return {"prudent": __version__, **_provenance(inputs, tally, days)}
-
-
-def _provenance(inputs: Sequence[str], tally: Tally, days: Days | None) -> dict[str, object]:
-    return {
-        "inputs": list(inputs),
-        "lists": tally.lists,
-        "rejected": dict(tally.rejected),
-        "left_out": dict(tally.left_out),
-        **({"days": days.as_json()} if days else {}),
-    }
 
 
 def check_max_rejected(max_rejected: float) -> None:
@@ -266,14 +250,8 @@ def check_tally(tally: Tally, log: Log, max_rejected: float) -> None:
     if tally.share_rejected > max_rejected:
         raise LogError(
             f"{tally.bad} of {tally.lists + tally.bad} lists in {log.name} are bad ({tally.share_rejected:.1%}, "
-            f"more than max_rejected={max_rejected:g} (--max-rejected) allows): {'; '.join(describe_rejected(tally))}."
+            f"more than max_rejected={max_rejected:g} (--max-rejected) allows): {'; '.join(tally.reasons)}."
         )
-
-
-def describe_rejected(tally: Tally) -> list[str]:
-    """The reasons and how often each was met, the most frequent first."""
-    ordered = sorted(tally.rejected.items(), key=lambda entry: -entry[1])
-    return [f"{n:,} × {reason}" for reason, n in ordered]
 
 
 def which_are_counts(files: Sequence[Path]) -> list[Path]:
@@ -319,16 +297,11 @@ def _tally_beside(connection: duckdb.DuckDBPyConnection, file: Path) -> Tally:
     So it is with files from before there was a place for it, and with those that Spark wrote: there the manifest lies
     beside their folder, and only the first of them brings what was not counted.
     """
-    manifest = manifest_path(file)
-    if not manifest.exists():
-        first = file == min(file.parent.glob("*.parquet"))
-        manifest = manifest_path(file.parent) if first else manifest
+    manifest = Manifest.read(file, "counts")
+    if manifest is None and file == min(file.parent.glob("*.parquet")):
+        manifest = Manifest.read(file.parent, "counts")
     lists = count_lists(connection, file)
-    try:
-        said = json.loads(manifest.read_text(encoding="utf-8")) if manifest.exists() else {"rejected": {}}
-        return tally_of({**said, "lists": lists})
-    except (ValueError, TypeError) as error:
-        raise CountsError(f"{manifest} is not a manifest of counts. Count the log again, or remove it.") from error
+    return Tally(lists) if manifest is None else replace(manifest.sources["log"].tally, lists=lists)
 
 
 def name_types(connection: duckdb.DuckDBPyConnection, file: Path) -> Sequence[str]:

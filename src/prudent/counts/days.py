@@ -6,16 +6,16 @@ single days and of shorter ranges inside it: these no longer count, whether they
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from os import PathLike, fspath
 from pathlib import Path
-from typing import Any
 
 from prudent.base.errors import CountsError, UsageError
 from prudent.logs.formats import parquet_files
 from prudent.storage.files import make_folder
+from prudent.storage.manifest import Days
 
 UNIT = 1 << 20
 """The weight of a list that counts in full: weights are whole numbers of 2⁻²⁰, so that their sums are exact."""
@@ -55,22 +55,6 @@ class Span:
 
     def __str__(self) -> str:
         return f"{self.first}" if self.first == self.last else f"{self.first}..{self.last}"
-
-
-@dataclass(frozen=True)
-class Days:
-    """Which days were read, and how: for the provenance of what is made of them."""
-
-    first: date
-    last: date
-    number: int
-    since: date | None = None
-    until: date | None = None
-    half_life: float | None = None  # in days
-
-    def as_json(self) -> dict[str, Any]:
-        """Dates as text."""
-        return {name: str(value) if isinstance(value, date) else value for name, value in asdict(self).items()}
 
 
 @dataclass(frozen=True)
@@ -271,10 +255,3 @@ def days_of(option: str, length: float | str) -> float:
     if not 0 < days < math.inf:
         raise UsageError(f"{option} is {length!r}; it must be a number of days above 0, such as 14d.")
     return days
-
-
-def describe(days: Mapping[str, Any]) -> str:
-    """What the provenance says of days, in words."""
-    number, half_life = days["number"], days["half_life"]
-    told = f"{number:,} days from {days['first']} to {days['last']}" if number > 1 else f"the day {days['first']}"
-    return told + (f", with a half-life of {half_life:g} day{'' if half_life == 1 else 's'}" if half_life else "")

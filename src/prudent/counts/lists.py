@@ -13,10 +13,10 @@ from prudent.base.arrays import BoolArray, IntArray
 from prudent.base.errors import LogError
 from prudent.counts.cells import FEWEST, Cells
 from prudent.counts.counts import check_tally
-from prudent.engines.base import Tally
 from prudent.engines.duckdb.engine import DuckDB
 from prudent.logs.log import Log
 from prudent.storage.files import TemporaryFolder
+from prudent.storage.manifest import Tally
 from prudent.storage.quoting import file_text, text
 
 QUERY = package_files("prudent.engines").joinpath("sql/lists.sql").read_text(encoding="utf-8")

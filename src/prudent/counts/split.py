@@ -11,16 +11,17 @@ from typing import Literal
 
 import duckdb
 
-from prudent import __version__
 from prudent.base.errors import LogError, PrudentError, PrudentWarning, UsageError, did_you_mean
 from prudent.base.spec import as_number, whole_number
-from prudent.counts.counts import MAX_REJECTED, Counts, describe_rejected
+from prudent.counts.counts import MAX_REJECTED, Counts
 from prudent.engines.duckdb.engine import DuckDB
-from prudent.engines.duckdb.open import CSV_HEAD, Source, csv_header, delimiter, opened
+from prudent.engines.duckdb.open import CSV_HEAD, csv_header, delimiter, opened
+from prudent.engines.duckdb.open import Source as Opened
 from prudent.logs.formats import find_files, first_bytes
 from prudent.logs.json_lines import without_bom
 from prudent.logs.log import Log
-from prudent.storage.files import TemporaryFolder, check_not_read, replacing, write_manifest
+from prudent.storage.files import TemporaryFolder, check_not_read, replacing
+from prudent.storage.manifest import Manifest, Source, Tally
 from prudent.storage.quoting import file_text, identifier, text
 
 By = Literal["hash", "time"]
@@ -109,15 +110,10 @@ def split(
                 f"to {text(part)} (format parquet, compression zstd)"
             )
     for name, target in (("train", train), ("holdout", holdout)):
-        settings = {"by": by, "share": share, **({"seed": seed} if time is None else {"time": time})}
-        about = {
-            "prudent": __version__,
-            "inputs": list(log.names),
-            "part": name,
-            "lists": getattr(found, name),
-            "of_lists": found.train + found.holdout,
-        }
-        write_manifest(target, {**about, **settings})
+        rule = {"seed": seed} if time is None else {"time": time}
+        whole = Source(tuple(log.names), Tally(found.train + found.holdout))
+        settings = {"part": name, "by": by, "holdout": share, **rule}
+        Manifest("split", settings, {"log": whole}, {"lists": getattr(found, name)}).write(target)
         _warn_of_bad_lists(log, Path(target), engine)
     return found
 
@@ -130,14 +126,14 @@ def _warn_of_bad_lists(log: Log, part: Path, engine: DuckDB) -> None:
     if tally.share_rejected > MAX_REJECTED:
         warnings.warn(
             f"{tally.bad:,} of {tally.lists + tally.bad:,} lists in {part} are bad ({tally.share_rejected:.1%}): "
-            f"{'; '.join(describe_rejected(tally))}. Mend or remove them and split again, or read it with a higher "
+            f"{'; '.join(tally.reasons)}. Mend or remove them and split again, or read it with a higher "
             f"max_rejected (--max-rejected) than {MAX_REJECTED:g}.",
             PrudentWarning,
             stacklevel=3,
         )
 
 
-def _everything(connection: duckdb.DuckDBPyConnection, log: Log, source: Source, folder: TemporaryFolder) -> str:
+def _everything(connection: duckdb.DuckDBPyConnection, log: Log, source: Opened, folder: TemporaryFolder) -> str:
     """A query for all columns, not only those that mean something to us."""
     if source.kind is None:
         return "from given"

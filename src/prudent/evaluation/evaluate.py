@@ -2,15 +2,14 @@
 
 import html
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from prudent import __version__
 from prudent.base.errors import PrudentWarning, UsageError
 from prudent.base.spec import check_number, check_word, whole_number
 from prudent.base.text import Column, text_table
-from prudent.counts.counts import MAX_REJECTED, Counts, check_max_rejected, describe_rejected
+from prudent.counts.counts import MAX_REJECTED, Counts, check_max_rejected
 from prudent.engines.duckdb.engine import DuckDB
 from prudent.evaluation.estimate import INTERVALS, Asked, Estimate, IntervalName, judge
 from prudent.evaluation.estimators import Estimator, parse
@@ -20,6 +19,7 @@ from prudent.evaluation.leakage import not_held_out
 from prudent.evaluation.reading import Read, read_held_out
 from prudent.logs.log import Log
 from prudent.policies.policy import Policy
+from prudent.storage.manifest import Manifest, Source
 
 DEFAULTS = ("ips", "snips", "prefix-ips", "ip-ips", "pi", "dm", "dr", "dr(clip=10)")
 """The estimators that are asked when none is named, from the fewest assumptions to the most support."""
@@ -38,7 +38,7 @@ class Evaluation:
     """What several estimators say about one policy on the same held-out lists; a sequence of `Estimate`."""
 
     estimates: tuple[Estimate, ...]
-    provenance: Mapping[str, Any]  # settings, inputs, and how many contexts there were
+    manifest: Manifest  # settings, holdout, and how many contexts there were
 
     def __iter__(self) -> Iterator[Estimate]:
         return iter(self.estimates)
@@ -59,7 +59,7 @@ class Evaluation:
     @property
     def title(self) -> str:
         """What the table is about."""
-        contexts = self.provenance["contexts"]
+        contexts = self.manifest.results["contexts"]
         kept = contexts["log"] - contexts["both"]
         if kept == contexts["log"]:
             of_them = ", and the policy has a list for none of them"
@@ -67,9 +67,9 @@ class Evaluation:
             of_them = ", of which 1 keeps its lists: the policy has none for it"
         else:
             of_them = f", of which {kept:,} keep their lists: the policy has none for them" if kept else ""
-        lists, log = self.provenance["lists"], contexts["log"]
+        lists, log = self.manifest.sources["holdout"].tally.lists, contexts["log"]
         return (
-            f"{self.provenance['reward']} per list, on {lists:,} held-out list{'' if lists == 1 else 's'} of "
+            f"{self.manifest.settings['reward']} per list, on {lists:,} held-out list{'' if lists == 1 else 's'} of "
             f"{log:,} context{'' if log == 1 else 's'}{of_them}"
         )
 
@@ -81,7 +81,7 @@ class Evaluation:
             reasons = {estimate.estimator: estimate.why for estimate in self}
             return f"Nothing can be told: {reasons.get(DECIDES) or next(iter(reasons.values()))}"
         chosen = max(told, key=lambda estimate: (estimate.estimator == DECIDES, estimate.support))
-        return _verdict(chosen, self.provenance["confidence"])
+        return _verdict(chosen, self.manifest.settings["confidence"])
 
     def rows(self) -> list[tuple[str, ...]]:
         """The estimates as text, under `HEADINGS`; what cannot be told has a sentence in place of numbers."""
@@ -229,9 +229,9 @@ def evaluate(
     if not parsed:
         raise UsageError(f"Name at least one estimator. Known: {', '.join(known_estimators)}.")
     read = open_held_out(policy, log, engine, max_rejected)
-    if reason := not_held_out(policy.provenance, log, read.tally.lists):
+    if reason := not_held_out(policy.manifest, log, read.tally.lists):
         warnings.warn(f"{reason} What they say of it is too good.", PrudentWarning, stacklevel=2)
-    return Evaluation(judge(read.held, parsed, asked), provenance(read, log, asked))
+    return Evaluation(judge(read.held, parsed, asked), manifest_of(read, log, asked))
 
 
 def ask(
@@ -260,29 +260,29 @@ def open_held_out(policy: Policy, log: Log, engine: DuckDB | None, max_rejected:
     check_max_rejected(max_rejected)
     read = read_held_out(policy, log, engine or DuckDB(), max_rejected)
     if read.tally.bad:
-        rejected = "; ".join(describe_rejected(read.tally))
+        rejected = "; ".join(read.tally.reasons)
         every = read.tally.lists + read.tally.bad
         warnings.warn(f"{read.tally.bad:,} of {every:,} lists were rejected: {rejected}.", PrudentWarning, stacklevel=3)
     return read
 
 
-def provenance(read: Read, log: Log, asked: Asked) -> dict[str, Any]:
-    """What an evaluation says of itself."""
+def manifest_of(read: Read, log: Log, asked: Asked) -> Manifest:
+    """The manifest of an evaluation."""
     held = read.held
-    both = int(held.known.sum())
-    return {
-        "prudent": __version__,
-        "reward": asked.reward,
-        "confidence": asked.confidence,
-        "interval": asked.interval,
-        "replicates": asked.replicates,
-        "seed": asked.seed,
-        "length": held.length,
-        "inputs": list(log.names),
-        "propensity": log.propensity,
-        "lists": read.tally.lists,
-        "rejected": dict(read.tally.rejected),
-        "left_out": dict(read.tally.left_out),
-        "contexts": {"log": held.contexts, "policy": read.policy_contexts, "both": both},
-        "lists_kept": int(held.logged[~held.known].sum()),
-    }
+    return Manifest(
+        "evaluation",
+        {
+            "reward": asked.reward,
+            "confidence": asked.confidence,
+            "interval": asked.interval,
+            "replicates": asked.replicates,
+            "seed": asked.seed,
+            "length": held.length,
+            "propensity": log.propensity,
+        },
+        {"holdout": Source(tuple(log.names), read.tally)},
+        {
+            "contexts": {"log": held.contexts, "policy": read.policy_contexts, "both": int(held.known.sum())},
+            "lists_kept": int(held.logged[~held.known].sum()),
+        },
+    )

@@ -65,7 +65,7 @@ def gate(
     chosen = estimators.resolve(estimator)
     read = open_held_out(policy, log, engine, max_rejected)
     verdict = decide(read.held, chosen, asked, min_lift, min_support)
-    return refuse(verdict, not_held_out(policy.provenance, log, read.tally.lists))
+    return refuse(verdict, not_held_out(policy.manifest, log, read.tally.lists))
 
 
 def refuse(verdict: Verdict, reason: str) -> Verdict:

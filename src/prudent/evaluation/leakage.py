@@ -5,50 +5,56 @@ log was cut from, stands in the manifests beside those files. Files may be writt
 name is only believed where the number of lists agrees as well.
 """
 
-import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from prudent.base.errors import CountsError
+from prudent.base.errors import CountsError, ManifestError
 from prudent.counts.days import span_of
 from prudent.counts.split import files_behind
 from prudent.logs.formats import parquet_files
 from prudent.logs.log import Log
-from prudent.storage.files import manifest_path
+from prudent.storage.manifest import Manifest, Source
 
 
-def not_held_out(made: Mapping[str, Any], log: Log, lists: int) -> str:
-    """Why these lists are no judges of a policy, by what it says of itself; nothing where there is no reason."""
-    judges = files_behind(log.names) if log.in_files else set()  # tables in memory are all called alike
-    for step, what in (("counts", "learned from"), ("mixed", "was mixed by")):
-        said = made.get(step)
-        if not isinstance(said, Mapping):
+def not_held_out(policy: Manifest, log: Log, lists: int) -> str:
+    """Why a log of so many lists is no holdout for the policy with this manifest; empty where there is no reason."""
+    judges = files_behind(log.names) if log.in_files else set()  # tables in memory have no names of their own
+    for role, what in (("training", "learned from"), ("holdout", "was mixed by")):
+        if role in policy.sources and (reason := _overlap(policy.sources[role], judges, lists, what)):
+            return reason
+    return ""
+
+
+def _overlap(source: Source, judges: set[Path], lists: int, what: str) -> str:
+    """Why the files `judges`, which have so many lists, overlap with a source of a policy."""
+    learned = {_merged(file) for file in files_behind(source.inputs)}
+    known = learned & judges
+    if known and source.tally.lists == lists:
+        return f"These are the lists that the policy {what}."
+    if known and known < judges:
+        return f"Among these are the lists that the policy {what}, in {min(known).name}."
+    if known and known < learned:
+        return f"These lists are among those that the policy {what}, in {min(known).name}."
+    for origin in _origins(judges):
+        if origin.file in learned and origin.lists == source.tally.lists:
+            return f"These lists were cut from {origin.file.name}, all of which the policy {what}."
+    for origin in _origins(learned):
+        if origin.file in judges and (origin.lists == lists or len(judges) > 1 or not origin.alone):
+            return f"Among these are lists that the policy {what}: {origin.made.name} was made of them."
+    for train in learned:
+        manifest = _manifest(train)
+        if manifest is None or manifest.settings.get("part") != "train":
             continue
-        learned = {_merged(file) for file in files_behind(_names(said))}
-        known = learned & judges
-        if known and said.get("lists") == lists:
-            return f"These are the lists that the policy {what}."
-        if known and known < judges:
-            return f"Among these are the lists that the policy {what}, in {min(known).name}."
-        if known and known < learned:
-            return f"These lists are among those that the policy {what}, in {min(known).name}."
-        for source in _sources(judges):
-            if source.file in learned and source.lists == said.get("lists"):
-                return f"These lists were cut from {source.file.name}, all of which the policy {what}."
-        for source in _sources(learned):
-            if source.file in judges and (source.lists == lists or len(judges) > 1 or not source.alone):
-                return f"Among these are lists that the policy {what}: {source.made.name} was made of them."
-        for train in learned:
-            cut = _manifest(train)
-            if cut.get("part") == "train" and cut.get("lists") != said.get("lists"):
-                whole = files_behind(_names(cut))
-                for judge in sorted(judges):
-                    if whole & files_behind(_names(_manifest(judge))):
-                        return (
-                            f"{train.name} was split off anew since the policy {what} it: lists in {judge.name} may be "
-                            "among those."
-                        )
+        if manifest.results.get("lists") != source.tally.lists:
+            whole = files_behind(_inputs(manifest))
+            for judge in sorted(judges):
+                if whole & files_behind(_inputs(_manifest(judge))):
+                    return (
+                        f"{train.name} was split off anew since the policy {what} it: lists in {judge.name} may be "
+                        "among those."
+                    )
     return ""
 
 
@@ -70,36 +76,37 @@ def _merged(file: Path) -> Path:
     return file
 
 
-class _Source(NamedTuple):
+class _Origin(NamedTuple):
+    """A file that another was made from."""
+
     file: Path
     lists: int  # that it had, together with the others where it is not alone
-    made: Path  # of it
+    made: Path  # from it
     alone: bool
 
 
-def _sources(files: set[Path]) -> Iterator[_Source]:
-    """What files were made of, and what that was made of, by the manifests beside them."""
+def _origins(files: set[Path]) -> Iterator[_Origin]:
+    """The files that these were made from, and those that they were made from, by the manifests beside them."""
     known, rest = set(files), sorted(files)
     while rest:
         made = rest.pop()
-        said = _manifest(made)
-        of = files_behind(_names(said))
-        new = sorted(of - known)
-        lists = said.get("of_lists", said.get("lists"))
-        yield from (_Source(file, lists, made, len(of) == 1) for file in new)
+        manifest = _manifest(made)
+        if manifest is None or "log" not in manifest.sources:
+            continue
+        inputs = files_behind(_inputs(manifest))
+        new = sorted(inputs - known)
+        lists = manifest.sources["log"].tally.lists
+        yield from (_Origin(file, lists, made, len(inputs) == 1) for file in new)
         known.update(new)
         rest += new
 
 
-def _manifest(file: Path) -> Mapping[str, Any]:
-    """What lies beside a file; nothing where there is nothing, or somebody else's."""
-    try:
-        said = json.loads(manifest_path(file).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return said if isinstance(said, Mapping) else {}
+def _manifest(file: Path) -> Manifest | None:
+    """The manifest beside a file; None where there is none, or that of another program."""
+    with suppress(ManifestError):
+        return Manifest.read(file)
+    return None
 
 
-def _names(said: Mapping[str, Any]) -> Iterator[str]:
-    inputs = said.get("inputs", ())
-    return (name for name in inputs if isinstance(name, str)) if isinstance(inputs, list | tuple) else iter(())
+def _inputs(manifest: Manifest | None) -> Sequence[str]:
+    return manifest.sources["log"].inputs if manifest is not None and "log" in manifest.sources else ()

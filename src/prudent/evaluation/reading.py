@@ -8,14 +8,14 @@ import numpy as np
 
 from prudent.base.arrays import BoolArray, FloatArray, IntArray
 from prudent.base.errors import LogError, PolicyError
-from prudent.counts.counts import check_tally, describe_rejected
+from prudent.counts.counts import check_tally
 from prudent.counts.lists import ListBatch
-from prudent.engines.base import Tally
 from prudent.engines.duckdb.engine import DuckDB
 from prudent.evaluation.holdout import NEVER, HeldOut, hold_out
 from prudent.logs.log import Log
 from prudent.policies.policy import Policy, check_lists
 from prudent.storage.files import TemporaryFolder
+from prudent.storage.manifest import Tally
 from prudent.storage.quoting import file_text
 
 _CHUNK = 250_000  # lists that become arrays at a time
@@ -51,7 +51,7 @@ def read_held_out(policy: Policy, log: Log, engine: DuckDB, max_rejected: float)
     tally = replace(engine.distinct_lists(log, _query(log), lists), left_out=log.left_out)
     check_tally(tally, log, max_rejected)
     if not tally.lists:
-        raise LogError(f"All {tally.bad:,} lists of {log.name} were rejected: {'; '.join(describe_rejected(tally))}.")
+        raise LogError(f"All {tally.bad:,} lists of {log.name} were rejected: {'; '.join(tally.reasons)}.")
     _check_names(connection, lists, log)
     run(
         "create table pairs as select distinct context, item "

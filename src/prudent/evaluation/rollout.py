@@ -1,12 +1,10 @@
 """The gate, context by context: the policy's list where it is clearly better, and the logged one elsewhere."""
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from scipy.special import betaincinv, ndtri
 
-from prudent import __version__
 from prudent.base.arrays import BoolArray, IntArray
 from prudent.base.errors import LogError
 from prudent.click_models import ClickModel, PositionBased, click_models
@@ -23,6 +21,7 @@ from prudent.logs.log import Log
 from prudent.policies.policy import COLUMNS, Policy
 from prudent.policies.rank import append
 from prudent.policies.ranking import as_table, incumbent_lists
+from prudent.storage.manifest import Manifest, Source
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +82,7 @@ def gate_contexts(
     """
     asked, chosen = ask_gate(min_lift, confidence, reward), click_models.resolve(model)
     read = open_held_out(policy, log, engine, max_rejected)
-    if reason := not_held_out(policy.provenance, log, read.tally.lists):
+    if reason := not_held_out(policy.manifest, log, read.tally.lists):
         raise LogError(f"{reason} Hold some out: prudent split.")
     return mix(read, policy, log, chosen, asked, min_lift)
 
@@ -114,7 +113,7 @@ def better_lists(fit: Direct, incumbent: IntArray, confidence: float, min_lift: 
     return fit.supported & (gain > ndtri(confidence) * doubt), theirs
 
 
-_OF_BOTH = ("min_lists", "candidates", "counts")
+_OF_BOTH = ("min_lists", "candidates")
 _MADE_BY = ("model", "bound", "method")
 
 
@@ -178,21 +177,22 @@ def mix(read: Read, policy: Policy, log: Log, model: ClickModel, asked: Asked, m
         "unseen": read.policy_contexts - int(held.known.sum()),
     }
     # What made the policy did not make the lists that stay: no one model, bound or prior stands behind all rows.
-    provenance: dict[str, Any] = {
-        "prudent": __version__,
-        "length": connection.execute("select max(rank) from lists").fetchall()[0][0],
-        **{key: policy.provenance[key] for key in _OF_BOTH if key in policy.provenance},
-        "mixed": {
-            **counts,
-            "confidence": confidence,
-            "min_lift": min_lift,
-            "reward": asked.reward,
-            "model": str(fit.fitted.model),
-            "inputs": list(log.names),
-            "lists": read.tally.lists,
-            "rejected": dict(read.tally.rejected),
-            "policy": {key: policy.provenance[key] for key in _MADE_BY if key in policy.provenance},
+    made = policy.manifest
+    manifest = Manifest(
+        "policy",
+        {
+            "length": connection.execute("select max(rank) from lists").fetchall()[0][0],
+            **{key: made.settings[key] for key in _OF_BOTH if key in made.settings},
+            "mixed": {
+                "confidence": confidence,
+                "min_lift": min_lift,
+                "reward": asked.reward,
+                "model": str(fit.fitted.model),
+                "policy": {key: made.settings[key] for key in _MADE_BY if key in made.settings},
+            },
         },
-    }
-    mixed = Policy(connection, provenance, {"lists": "from lists"})
+        {**made.sources, "holdout": Source(tuple(log.names), read.tally)},
+        {"mixed": counts},
+    )
+    mixed = Policy(connection, manifest, {"lists": "from lists"})
     return Mixture(mixed, **counts, confidence=confidence, min_lift=min_lift)

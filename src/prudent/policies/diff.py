@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 
 import duckdb
 
-from prudent import __version__
 from prudent.base.errors import PolicyError
 from prudent.counts.counts import name_types
 from prudent.engines.duckdb.engine import DuckDB
 from prudent.logs.formats import find_files
 from prudent.policies.policy import COLUMNS, Policy, check_same_manifest
-from prudent.storage.files import TemporaryFolder, replacing, write_manifest
+from prudent.storage.files import TemporaryFolder, replacing
+from prudent.storage.manifest import Manifest
 from prudent.storage.quoting import file_text, text
 
 SCORES = tuple(column for column in COLUMNS if column != "rank")
@@ -94,22 +94,24 @@ class Difference:
         }
 
     @property
-    def manifest(self) -> dict[str, Any]:
-        """The numbers, with stable keys."""
-        return {
-            "prudent": __version__,
-            "settings": [setting._asdict() for setting in self.settings],
-            "contexts": dict(self.contexts),
-            "items": dict(self.items),
-            "why": dict(self.why),
-            "renamed": dict(self.renamed),
-        }
+    def manifest(self) -> Manifest:
+        """The settings that differ, and the numbers."""
+        return Manifest(
+            "difference",
+            results={
+                "settings": [setting._asdict() for setting in self.settings],
+                "contexts": dict(self.contexts),
+                "items": dict(self.items),
+                "why": dict(self.why),
+                "renamed": dict(self.renamed),
+            },
+        )
 
     def write(self, path: str | PathLike[str]) -> None:
         """Write all changes to a Parquet file, with a manifest beside it."""
         with replacing(path) as part:
             self.connection.execute(f"copy changes to {text(part)} (format parquet, compression zstd)")
-        write_manifest(path, self.manifest)
+        self.manifest.write(path)
 
     def __repr__(self) -> str:
         many = self.contexts
@@ -140,7 +142,7 @@ def diff(
     _explain(connection, one, two, scored=scores is not None)
     _find_renamed(connection)
     return Difference(
-        tuple(_settings(one.provenance, two.provenance)),
+        tuple(_settings(one.manifest, two.manifest)),
         contexts=_numbers(
             connection,
             "select count(*) filter (old_size > 0) as old, count(*) filter (new_size > 0) as new, "
@@ -168,11 +170,12 @@ class _Side(NamedTuple):
 
     files: Sequence[Path]
     name: str
-    provenance: Mapping[str, Any]
+    manifest: Manifest
 
     def full(self, size: str) -> str:
         """In SQL, whether a list of so many items may be full; otherwise it has all candidates of its context."""
-        length = self.provenance.get("length") if "bound" in self.provenance else None
+        settings = self.manifest.settings
+        length = settings.get("length") if "bound" in settings else None
         return f"{size} >= {length}" if isinstance(length, int) else "true"
 
 
@@ -180,8 +183,8 @@ def _opened(policy: str | PathLike[str] | Policy, place: Path) -> _Side:
     if isinstance(policy, Policy):
         file = place.with_suffix(".parquet")
         policy.write(file)
-        return _Side([file], f"the {place.name} policy", policy.provenance)
-    return _Side(find_files([policy]), str(policy), Policy.read(policy).provenance)
+        return _Side([file], f"the {place.name} policy", policy.manifest)
+    return _Side(find_files([policy]), str(policy), Policy.read(policy).manifest)
 
 
 def _source(files: Sequence[Path]) -> str:
@@ -210,7 +213,7 @@ def _find_scores(connection: duckdb.DuckDBPyConnection, file: Path, side: _Side)
         )
     if name_types(connection, files[0]) != name_types(connection, side.files[0]):
         raise PolicyError(f"{file} names its contexts and items by other types than {side.name}.")
-    check_same_manifest(file, side.name, side.provenance)
+    check_same_manifest(file, side.name, side.manifest)
     return files
 
 
@@ -363,14 +366,25 @@ def _find_renamed(connection: duckdb.DuckDBPyConnection) -> None:
 
 # --- how they were made -----------------------------------------------------------------------------------------------
 
-_NO_SETTINGS = ("summary", "comparison", "counts.inputs", "counts.rejected", "counts.left_out")
+_NO_SETTINGS = ("inputs", "rejected", "left_out")
 
 
-def _settings(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[Setting]:
-    one, two = dict(_flat(old)), dict(_flat(new))
+def _settings(old: Manifest, new: Manifest) -> Iterator[Setting]:
+    one, two = dict(_made(old)), dict(_made(new))
     for name in dict.fromkeys([*one, *two]):
-        if one.get(name) != two.get(name) and not name.startswith(_NO_SETTINGS):
+        if one.get(name) != two.get(name):
             yield Setting(name, one.get(name), two.get(name))
+
+
+def _made(manifest: Manifest) -> Iterator[tuple[str, Any]]:
+    """How a policy was made, by name."""
+    if manifest.prudent:
+        yield "prudent", manifest.prudent
+    yield from _flat(manifest.settings)
+    for role, source in manifest.sources.items():
+        told = {name: value for name, value in source.to_json().items() if name not in _NO_SETTINGS}
+        yield from _flat(told, f"{role}.")
+    yield from _flat(manifest.results.get("fitted", {}), "fitted.")
 
 
 def _flat(said: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:

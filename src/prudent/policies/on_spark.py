@@ -4,7 +4,6 @@ What all contexts have in common is learned on the driver, from two samples that
 are; then each task ranks its own contexts, batch by batch, with the very functions that rank on one machine.
 """
 
-import json
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -20,16 +19,15 @@ from prudent.base.errors import CountsError, LogError, UsageError
 from prudent.bounds import Bound
 from prudent.click_models import ClickModel
 from prudent.counts.cells import Cells, enough
-from prudent.counts.counts import COLUMNS, MAX_REJECTED, QUERY, Counts, check_max_rejected, check_tally, count_manifest
-from prudent.counts.days import UNIT, Days, check_not_merged, choose, day_folder
+from prudent.counts.counts import COLUMNS, MAX_REJECTED, QUERY, Counts, check_max_rejected, check_tally
+from prudent.counts.days import UNIT, check_not_merged, choose, day_folder
 from prudent.counts.index import Part
-from prudent.engines.base import Tally
 from prudent.engines.spark.engine import Spark
 from prudent.logs.log import Log
 from prudent.policies.policy import COLUMNS as POLICY
-from prudent.policies.rank import Asked, Extent, Plan, ask, learn, provenance, terms
-from prudent.storage.files import manifest_text
-from prudent.storage.parquet import counts_in, tally_of
+from prudent.policies.rank import Asked, Extent, Plan, ask, learn, manifest_of, terms
+from prudent.storage.manifest import Days, Manifest, Source, Tally
+from prudent.storage.parquet import counts_in
 
 # pyspark is optional: what needs it is imported where it is used.
 if TYPE_CHECKING:
@@ -55,7 +53,7 @@ def count_on_spark(
     engine: Spark | None = None,
     max_rejected: float = MAX_REJECTED,
     day: date | str | None = None,
-) -> Mapping[str, Any]:
+) -> Manifest:
     """Count a log into a folder of Parquet files, wherever Spark can write: as `prudent.count` would, row for row.
 
     With a ``day``, such as ``"2026-11-15"``, `to` is the folder of all days, in which this day gets a folder; counted
@@ -77,8 +75,9 @@ def count_on_spark(
     if log.in_files:
         hadoop.check_apart(session, target, log.names)
     tally = engine.write_counts(log, QUERY, target, lambda tally: check_tally(tally, log, max_rejected))
-    manifest = count_manifest(log.names, replace(tally, left_out=log.left_out))
-    hadoop.write_text(session, f"{target}.manifest.json", manifest_text(manifest))
+    source = Source(tuple(log.names), replace(tally, left_out=log.left_out))
+    manifest = Manifest("counts", sources={"log": source})
+    hadoop.write_text(session, f"{target}.manifest.json", manifest.to_text())
     return manifest
 
 
@@ -94,7 +93,7 @@ def rank_on_spark(
     since: date | str | None = None,
     until: date | str | None = None,
     half_life: float | str | None = None,
-) -> Mapping[str, Any]:
+) -> Manifest:
     """Find, for every context, the list with the highest lower bound on its value, and write the lists to a folder.
 
     The lists and their numbers are those of `prudent.rank`, to the last bit. Where Python workers run, prudent has to
@@ -127,11 +126,11 @@ def rank_on_spark(
     found = _find(session, paths, since, until, half_life)
     with hadoop.explaining(f"rank {', '.join(found.given)}"):
         said = _rank_found(session, found, fspath(to), asked, candidates)
-        hadoop.write_text(session, f"{fspath(to).rstrip('/')}.manifest.json", manifest_text(said))
+        hadoop.write_text(session, f"{fspath(to).rstrip('/')}.manifest.json", said.to_text())
     return said
 
 
-def _rank_found(session: "SparkSession", found: "_Found", to: str, asked: Asked, candidates: Any) -> Mapping[str, Any]:
+def _rank_found(session: "SparkSession", found: "_Found", to: str, asked: Asked, candidates: Any) -> Manifest:
     from prudent.engines.spark import hadoop
 
     rows = _rows(session, found, candidates)
@@ -145,15 +144,8 @@ def _rank_found(session: "SparkSession", found: "_Found", to: str, asked: Asked,
     finally:
         contexts.unpersist()
         rows.unpersist()
-    days = {"days": found.days.as_json()} if found.days else {}
-    counted = {
-        "inputs": list(found.given),
-        "lists": extent.lists,
-        "rejected": dict(found.tally.rejected),
-        "left_out": dict(found.tally.left_out),
-        **days,
-    }
-    return provenance(asked, extent, plan, sums, counted, None if candidates is None else _name(candidates))
+    training = Source(tuple(found.given), replace(found.tally, lists=extent.lists), found.days)
+    return manifest_of(asked, extent, plan, sums, training, None if candidates is None else _name(candidates))
 
 
 def _engine(given: Spark | None) -> Spark:
@@ -214,10 +206,7 @@ def _read_tallies(session: "SparkSession", files: Sequence[str]) -> Tally:
             beside |= {f"{name}.manifest.json" for name in (file, file.rpartition("/")[0])}
     for path in sorted(beside):
         if hadoop.exists(session, path):
-            try:
-                total += tally_of({"lists": 0, "rejected": {}, **json.loads(hadoop.read_text(session, path))})
-            except (ValueError, TypeError) as error:
-                raise CountsError(f"{path} is not a manifest of counts. Count the log again, or remove it.") from error
+            total += Manifest.from_text(hadoop.read_text(session, path), path, "counts").sources["log"].tally
     return total
 
 

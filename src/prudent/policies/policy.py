@@ -1,7 +1,6 @@
 """Policy: one list per context with its evidence and provenance; read, write, look up."""
 
 import html
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import index
@@ -16,7 +15,8 @@ from prudent.counts.counts import Counts
 from prudent.engines.duckdb.engine import DuckDB
 from prudent.engines.duckdb.open import INTEGERS
 from prudent.logs.formats import find_files
-from prudent.storage.files import check_not_read, manifest_path, replacing, write_manifest
+from prudent.storage.files import check_not_read, replacing
+from prudent.storage.manifest import Manifest
 from prudent.storage.quoting import file_text, text
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class Policy:
     """
 
     connection: duckdb.DuckDBPyConnection = field(repr=False)
-    provenance: Mapping[str, Any]  # model, bound, settings, and the counts it came from
+    manifest: Manifest  # model, bound and other settings, and what it was trained on
     # lists, scores, contexts -> a query for each, or what makes its table and returns it
     _tables: Mapping[str, str | Callable[[], str]] = field(repr=False)
     counts: Counts | None = field(default=None, repr=False)  # that it was ranked from
@@ -65,13 +65,13 @@ class Policy:
             connection.execute(f"create temp table lists as from {source} order by context, rank")
         except duckdb.Error as error:
             raise PolicyError(f"Cannot read {file} as a policy: {str(error).splitlines()[0]}") from error
-        tables, provenance = {"lists": "from lists"}, read_provenance(file)
+        tables, manifest = {"lists": "from lists"}, read_manifest(file)
         if scores is not None:
             tables["scores"] = _read_scores(connection, scores)
-            check_same_manifest(Path(scores), str(file), provenance)
+            check_same_manifest(Path(scores), str(file), manifest)
             files = [*files, *find_files([scores])]
         # Absolute: whoever asks may do so from another folder.
-        return cls(connection, provenance, tables, files=tuple(one.resolve() for one in files))
+        return cls(connection, manifest, tables, files=tuple(one.resolve() for one in files))
 
     def write(self, path: str | PathLike[str], scores: str | PathLike[str] | None = None) -> None:
         """Write the lists to a Parquet file, its manifest beside it, and, if asked, every candidate's scores."""
@@ -84,7 +84,7 @@ class Policy:
                         f"copy (from ({self._query(table)}) order by {order}) to {text(part)} "
                         "(format parquet, compression zstd)"
                     )
-                write_manifest(target, self.provenance)
+                self.manifest.write(target)
 
     def lists(self) -> duckdb.DuckDBPyRelation:
         """The chosen lists: context, rank, item, lower, mean, positive, negative, impressions."""
@@ -175,7 +175,8 @@ class Policy:
         ).fetchall()
 
     def _title(self) -> str:
-        made_by = ", ".join(str(self.provenance[key]) for key in ("model", "bound", "method") if key in self.provenance)
+        settings = self.manifest.settings
+        made_by = ", ".join(str(settings[key]) for key in ("model", "bound", "method") if key in settings)
         return f"Policy for {len(self):,} context{'' if len(self) == 1 else 's'}" + (
             f" by {made_by}" if made_by else ""
         )
@@ -250,22 +251,15 @@ def check_lists(connection: duckdb.DuckDBPyConnection, table: str) -> None:
         )
 
 
-def read_provenance(file: Path) -> Mapping[str, Any]:
-    """What lies beside a policy or its scores; nothing where there is nothing."""
-    manifest = manifest_path(file)
-    try:
-        said = json.loads(manifest.read_text(encoding="utf-8")) if manifest.exists() else {}
-    except ValueError as error:
-        raise PolicyError(f"{manifest} is not JSON. Remove it, or rank again.") from error
-    if not isinstance(said, dict):
-        raise PolicyError(f"{manifest} is not the manifest of a policy. Remove it, or rank again.")
-    return said
+def read_manifest(file: Path) -> Manifest:
+    """The manifest beside a policy or its scores; one without settings and version where there is none."""
+    return Manifest.read(file, "policy") or Manifest("policy", prudent="")
 
 
-def check_same_manifest(scores: Path, policy: str, provenance: Mapping[str, Any]) -> None:
+def check_same_manifest(scores: Path, policy: str, manifest: Manifest) -> None:
     """The manifest of scores is that of their policy, where both have one."""
-    said = read_provenance(scores)
-    if said and provenance and said != provenance:
+    other = read_manifest(scores)
+    if other.prudent and manifest.prudent and other != manifest:
         raise PolicyError(f"{scores} has the scores of another policy than {policy}, as their manifests say.")
 
 

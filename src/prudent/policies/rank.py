@@ -11,7 +11,6 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
-from prudent import __version__
 from prudent.base.arrays import BoolArray
 from prudent.base.errors import LogError, PrudentWarning, UsageError
 from prudent.base.spec import whole_number
@@ -24,6 +23,7 @@ from prudent.counts.index import Index, Part
 from prudent.logs.log import Candidates
 from prudent.policies.policy import Policy
 from prudent.policies.ranking import Lists, as_table, best_lists, incumbent_lists, list_values
+from prudent.storage.manifest import Manifest, Source
 
 
 def rank(
@@ -70,7 +70,7 @@ def rank(
     scores = cache(partial(_score, connection, names, plan))
     return Policy(
         connection,
-        provenance(asked, extent, plan, sums, counts.provenance, None if table is None else table.name),
+        manifest_of(asked, extent, plan, sums, counts.source, None if table is None else table.name),
         {"lists": "from lists", "contexts": CONTEXTS, "scores": scores},
         counts,
     )
@@ -131,34 +131,38 @@ def _measure(names: Index, lists: int, min_lists: int) -> Extent:
     )
 
 
-def provenance(
+def manifest_of(
     asked: Asked,
     extent: Extent,
     plan: "Plan",
     sums: Mapping[str, Any],
-    counts: Mapping[str, Any],
+    training: Source,
     candidates: str | None,
-) -> dict[str, Any]:
-    """What a policy says of itself; `sums` are those of `terms`."""
-    return {
-        "prudent": __version__,
-        "model": str(plan.fitted.model),
-        "bound": str(asked.bound),
-        "asked_model": str(asked.model),
-        "length": asked.length or extent.positions,
-        "min_lists": asked.min_lists,
-        "candidates": candidates,
-        "counts": dict(counts),
-        "fitted": {**plan.fitted.parameters, **({"prior": dict(plan.prior)} if plan.prior else {})},
-        "summary": {
-            "contexts": extent.contexts,
-            "too_few_lists": extent.too_few_lists,
-            "without_candidates": extent.without_candidates,
-            "differ": int(sums["differ"]),
-            "unit": plan.fitted.model.unit,
-            **means(sums),
+) -> Manifest:
+    """The manifest of a policy; `sums` are those of `terms`."""
+    return Manifest(
+        "policy",
+        {
+            "model": str(plan.fitted.model),
+            "bound": str(asked.bound),
+            "asked_model": str(asked.model),
+            "length": asked.length or extent.positions,
+            "min_lists": asked.min_lists,
+            "candidates": candidates,
         },
-    }
+        {"training": training},
+        {
+            "fitted": {**plan.fitted.parameters, **({"prior": dict(plan.prior)} if plan.prior else {})},
+            "summary": {
+                "contexts": extent.contexts,
+                "too_few_lists": extent.too_few_lists,
+                "without_candidates": extent.without_candidates,
+                "differ": int(sums["differ"]),
+                "unit": plan.fitted.model.unit,
+                **means(sums),
+            },
+        },
+    )
 
 
 # --- learning ---------------------------------------------------------------------------------------------------------

@@ -1,6 +1,5 @@
 """The report: what would change, how sure that is, and why, in one HTML file."""
 
-from collections.abc import Mapping
 from os import PathLike
 from typing import Any
 
@@ -12,7 +11,7 @@ from prudent.engines.duckdb.engine import DuckDB
 from prudent.evaluation.estimate import judge
 from prudent.evaluation.estimators import Estimator, parse
 from prudent.evaluation.estimators import estimators as known
-from prudent.evaluation.evaluate import DECIDES, DEFAULTS, Evaluation, ask, open_held_out, provenance
+from prudent.evaluation.evaluate import DECIDES, DEFAULTS, Evaluation, ask, manifest_of, open_held_out
 from prudent.evaluation.gate import ask_gate, decide, refuse
 from prudent.evaluation.holdout import Reward
 from prudent.evaluation.leakage import not_held_out
@@ -66,9 +65,9 @@ def report(
     asked_by_gate = ask_gate(min_lift, confidence, reward, seed=seed)
     read = open_held_out(policy, log, engine, max_rejected)
     estimators = {str(one): one for one in (*map(parse, DEFAULTS), chosen)}
-    evaluation = Evaluation(judge(read.held, list(estimators.values()), asked), provenance(read, log, asked))
+    evaluation = Evaluation(judge(read.held, list(estimators.values()), asked), manifest_of(read, log, asked))
     verdict = decide(read.held, chosen, asked_by_gate, min_lift)
-    verdict = refuse(verdict, not_held_out(policy.provenance, log, read.tally.lists))
+    verdict = refuse(verdict, not_held_out(policy.manifest, log, read.tally.lists))
     counts = count(train, engine, max_rejected=max_rejected) if isinstance(train, Log) else train or policy.counts
     if isinstance(train, Log | Counts):
         _check_train(policy, counts)
@@ -82,9 +81,8 @@ def report(
 
 def _check_train(policy: Policy, counts: Counts | None) -> None:
     """What is said to be the log that the policy came from has as many lists as that had."""
-    said = policy.provenance.get("counts")
-    lists = said.get("lists") if isinstance(said, Mapping) else None
-    if counts is not None and lists is not None and counts.tally.lists != lists:
+    training = policy.manifest.sources.get("training")
+    if counts is not None and training is not None and counts.tally.lists != (lists := training.tally.lists):
         raise LogError(
             f"The policy came from {lists:,} lists, and {', '.join(counts.origin)} has {counts.tally.lists:,}: that is "
             "another log. Give the one it came from, or none."
@@ -95,7 +93,8 @@ def _compare(
     policy: Policy, log: Log, train: Log | None, engine: DuckDB | None, max_rejected: float
 ) -> Comparison | str:
     """How well click models foresee the held-out lists, the policy's own among them; or why nobody knows."""
-    models = dict.fromkeys([*MODELS, *([policy.provenance["model"]] if "model" in policy.provenance else [])])
+    settings = policy.manifest.settings
+    models = dict.fromkeys([*MODELS, *([settings["model"]] if "model" in settings else [])])
     try:
         if train is None:
             return compare(log, models=list(models), engine=engine, max_rejected=max_rejected)

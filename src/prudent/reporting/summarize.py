@@ -22,6 +22,7 @@ from prudent.policies.explain.base import Name
 from prudent.policies.explain.gathering import as_column
 from prudent.policies.policy import Policy
 from prudent.reporting.render import embedded
+from prudent.storage.manifest import Manifest
 
 MOST_CONTEXTS = 300
 """That can be looked at one by one; the rest is counted."""
@@ -54,22 +55,22 @@ def summarize(
     comparison
         Or why there is none.
     """
-    summary = policy.provenance.get("summary", {})
+    summary = policy.manifest.results.get("summary", {})
     explored = _explore(policy, counts)
     return {
         "title": visible(title),
-        "version": str(policy.provenance.get("prudent", "")),
+        "version": policy.manifest.prudent,
         "change": {
             "contexts": len(policy),
-            "held_out": evaluation.provenance["contexts"]["both"],
+            "held_out": evaluation.manifest.results["contexts"]["both"],
             "differ": summary.get("differ"),
-            "length": policy.provenance.get("length"),
+            "length": policy.manifest.settings.get("length"),
             "unit": summary.get("unit"),
         },
         "verdict": {"passed": verdict.passed, "why": verdict.why, "min_lift": verdict.min_lift},
         "headline": _headline(evaluation, verdict),
         "estimates": [asdict(one) for one in evaluation.estimates],
-        "evaluated": dict(evaluation.provenance),
+        "evaluated": evaluation.manifest.to_json(),
         "health": _health(health, trained),
         "positions": _positions(policy, health, comparison),
         "comparison": _comparison(comparison)
@@ -77,7 +78,7 @@ def summarize(
         else {"why": written_out(comparison)},
         "contexts": explored,
         "promise": _promise(policy),
-        "settings": [*_settings(policy.provenance), *_settings(evaluation.provenance, "judged.")],
+        "settings": [*_settings(policy.manifest), *_settings(evaluation.manifest, "judged.")],
     }
 
 
@@ -102,9 +103,9 @@ def _health(health: Health, trained: bool) -> dict[str, Any]:
 
 def _positions(policy: Policy, health: Health, comparison: Comparison | str) -> dict[str, Any]:
     """Click rates by position, observed and foreseen, and the position parameter that the click model has learned."""
-    fitted = policy.provenance.get("fitted", {})
+    fitted = policy.manifest.results.get("fitted", {})
     curve = next((name for name in ("examination", "continuation") if name in fitted), None)
-    model = str(policy.provenance.get("model", ""))
+    model = str(policy.manifest.settings.get("model", ""))
     observed, foreseen = list(health.ctr), []
     if isinstance(comparison, Comparison):
         scores = {score.model: score for score in comparison.scores}
@@ -247,7 +248,7 @@ def _fallen(told: Iterable[Explanation], lists: Mapping[Name, float]) -> dict[st
 
 def _promise(policy: Policy) -> dict[str, Any]:
     """What the bound stands for."""
-    spelled = policy.provenance.get("bound")
+    spelled = policy.manifest.settings.get("bound")
     bound = None if spelled is None else bounds.parse(spelled)
     kind = (
         "posterior"
@@ -267,10 +268,14 @@ def _promise(policy: Policy) -> dict[str, Any]:
     }
 
 
-def _settings(said: Mapping[str, Any], above: str = "") -> list[tuple[str, str]]:
-    """The manifest of a policy, or what an evaluation says of itself, line by line."""
-    told = {name: value for name, value in said.items() if name != "comparison"}  # which has a section of its own
-    return [(visible(name), visible(value)) for name, value in _flat(told, above)]
+def _settings(manifest: Manifest, above: str = "") -> list[tuple[str, str]]:
+    """The manifest of a policy or an evaluation, line by line."""
+    if not manifest.prudent:
+        return []
+    results = {name: value for name, value in manifest.results.items() if name != "comparison"}  # has its own section
+    sources = {role: source.to_json() for role, source in manifest.sources.items()}
+    lines = {"prudent": manifest.prudent, **manifest.settings, **sources, **results}
+    return [(visible(name), visible(value)) for name, value in _flat(lines, above)]
 
 
 def _flat(said: Mapping[str, Any], above: str = "") -> Iterable[tuple[str, str]]:

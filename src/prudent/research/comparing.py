@@ -10,7 +10,6 @@ With few repetitions two standard errors are too few: their place is taken by as
 confidence (4.5 for 3 repetitions, 2.9 for 5, 2.0 from 100 on).
 """
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import ceil, isnan, nan
@@ -22,7 +21,7 @@ from scipy.special import ndtr, stdtrit
 
 from prudent.base.arrays import FloatArray
 from prudent.research.table import TINY, Arm, read_repetitions, standard_error
-from prudent.storage.files import manifest_path
+from prudent.storage.manifest import Manifest
 
 Word = Literal["holds", "fails", "depends", "unclear"]
 Order = Literal["lower", "higher", "same", "unclear"]
@@ -89,8 +88,8 @@ class Table:
 
 def read_table(path: Path) -> Table:
     """The table of ``NAME.repetitions.parquet``, and what the manifest of ``NAME.parquet`` knows besides."""
-    manifest = manifest_path(path.with_name(path.name.replace(".repetitions", "")))
-    facts = json.loads(manifest.read_text(encoding="utf-8")) if manifest.exists() else {}
+    manifest = Manifest.read(path.with_name(path.name.replace(".repetitions", "")), "experiment")
+    facts = {} if manifest is None else {**manifest.settings, **manifest.results}
     return make_table(read_repetitions(path), facts)
 
 

@@ -10,7 +10,6 @@ import numpy as np
 
 from prudent.base.arrays import IntArray
 from prudent.base.errors import LogError, PrudentWarning
-from prudent.counts.counts import describe_rejected
 from prudent.counts.lists import QUERY, ListBatch
 from prudent.engines.duckdb.engine import DuckDB
 from prudent.logs.formats import find_text_files
@@ -76,7 +75,7 @@ def read_click_log(files: Sequence[str | PathLike[str]], form: str) -> ClickLog:
     for log, file in zip(logs, files_of, strict=True):
         if log is not None and (tally := engine.distinct_lists(log, QUERY, file, LENGTH)).bad:
             warnings.warn(
-                f"{tally.bad:,} lists are left out: {'; '.join(describe_rejected(tally))}.",
+                f"{tally.bad:,} lists are left out: {'; '.join(tally.reasons)}.",
                 PrudentWarning,
                 stacklevel=2,
             )

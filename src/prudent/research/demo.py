@@ -139,8 +139,8 @@ def run(folder: Path, seed: int = 0, lists: int = LISTS) -> Outcome:
             "click-through rate": float(searches @ value(world, _pair_numbers(world, by_rate)) / lists),
         },
         promised={
-            "prudent": by_bound.provenance["summary"]["value"],
-            "click-through rate": by_rate.provenance["summary"]["value"],
+            "prudent": by_bound.manifest.results["summary"]["value"],
+            "click-through rate": by_rate.manifest.results["summary"]["value"],
         },
         rare=sum(pick.impressions < 5 for pick in first_by_rate.values()),
         # Chosen by the log alone, without a look at the truth: it may well side with click-through rate.

@@ -11,7 +11,6 @@ from pathlib import Path
 from time import monotonic
 from typing import Any, Literal
 
-from prudent import __version__
 from prudent.base.errors import PrudentWarning, UsageError, did_you_mean
 from prudent.bounds.base import check_delta
 from prudent.logs.formats import find_text_files, first_bytes
@@ -22,7 +21,8 @@ from prudent.research.data import ClickLog, LabelSet, read_click_log, read_label
 from prudent.research.laboratory import Laboratory
 from prudent.research.protocol import DELTAS, told
 from prudent.research.table import write_repetitions, write_rows
-from prudent.storage.files import check_target, make_folder, replacing, write_manifest
+from prudent.storage.files import check_target, make_folder, replacing
+from prudent.storage.manifest import Manifest
 
 FORMATS = ("yandex", "yandex-personalized", "letor")
 
@@ -222,10 +222,9 @@ def write_outcome(outcome: Outcome, path: Path, settings: Mapping[str, Any]) -> 
         with replacing(path.with_name(f"{path.name}.md")) as part:
             part.write_text(outcome.page, encoding="utf-8")
     done = sorted({row.repetitions for row in outcome.rows})
-    write_manifest(
-        table,
-        {**settings, "repetitions": done[0] if len(done) == 1 else done, "notes": list(outcome.notes), **outcome.facts},
-    )
+    repetitions = done[0] if len(done) == 1 else done
+    results = {"notes": list(outcome.notes), **outcome.facts}
+    Manifest("experiment", {**settings, "repetitions": repetitions}, results=results).write(table)
 
 
 def _read(request: Request) -> tuple[ClickLog | None, LabelSet | None]:
@@ -243,7 +242,6 @@ def _settings(name: str, request: Request) -> dict[str, Any]:
         for file in used[CATALOGUE[name].takes]
     ]
     return {
-        "prudent": __version__,
         "experiment": name,
         "data": files or "stand-in",
         "format": request.form or None,

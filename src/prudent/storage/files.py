@@ -1,16 +1,14 @@
 """Whole files or none: every output goes to a temporary file beside its target and is renamed when it is complete."""
 
-import json
 import os
 import re
 import secrets
 import shutil
 import tempfile
 import weakref
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
 import duckdb
 
@@ -80,19 +78,6 @@ class TemporaryFolder:
     def __init__(self) -> None:
         self.path = Path(tempfile.mkdtemp(prefix="prudent-"))
         weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
-
-
-def write_manifest(output: str | os.PathLike[str], content: Mapping[str, Any]) -> Path:
-    """Write ``OUTPUT.manifest.json`` beside an output: what it is and where it came from."""
-    path = manifest_path(output)
-    with replacing(path) as part:
-        part.write_text(manifest_text(content), encoding="utf-8")
-    return path
-
-
-def manifest_text(content: Mapping[str, Any]) -> str:
-    """What stands in a manifest."""
-    return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def manifest_path(output: str | os.PathLike[str]) -> Path:

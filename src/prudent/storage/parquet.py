@@ -6,14 +6,13 @@ given a placeholder of the right length, which is overwritten in place before th
 
 import json
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import duckdb
 
 from prudent.base.errors import CountsError
-from prudent.engines.base import Tally
-from prudent.logs.log import REASONS
+from prudent.storage.manifest import Tally
 from prudent.storage.quoting import file_text, text
 
 COUNTS_VERSION = 1
@@ -32,12 +31,12 @@ def counts_format(tally: str) -> str:
 
 def tally_text(tally: Tally) -> str:
     """A tally as it stands in a footer."""
-    return json.dumps({"lists": tally.lists, "rejected": dict(tally.rejected), "left_out": dict(tally.left_out)})
+    return json.dumps(tally.to_json())
 
 
-def placeholder(left_out: Mapping[str, int]) -> str:
+def placeholder(reasons: Iterable[str], left_out: Mapping[str, int]) -> str:
     """Text that stands nowhere else, as long as the longest tally that may come."""
-    most = Tally(_MOST, dict.fromkeys(REASONS, _MOST), left_out)
+    most = Tally(_MOST, dict.fromkeys(reasons, _MOST), left_out)
     return secrets.token_hex(16).ljust(len(tally_text(most)), ".")
 
 
@@ -82,7 +81,7 @@ def _version_by_spark(columns: str) -> str | None:
 
 def tally_in(footer: Mapping[str, str]) -> Tally | None:
     """The tally of the counts, or none in files of older versions; a ValueError where it makes no sense."""
-    return tally_of(json.loads(footer[_TALLY])) if _TALLY in footer else None
+    return Tally.from_json(json.loads(footer[_TALLY])) if _TALLY in footer else None
 
 
 def counts_in(footer: Mapping[str, str], file: str) -> Tally | None:
@@ -98,14 +97,3 @@ def counts_in(footer: Mapping[str, str], file: str) -> Tally | None:
         return tally_in(footer)
     except ValueError as error:
         raise CountsError(f"{file} does not hold counts, although it says so. Count the log again.") from error
-
-
-def tally_of(said: object) -> Tally:
-    """A tally from JSON; a ValueError where it is none."""
-    if isinstance(said, dict):
-        lists, rejected, left_out = said.get("lists"), said.get("rejected"), said.get("left_out", {})
-        if isinstance(rejected, dict) and isinstance(left_out, dict):
-            numbers = [lists, *rejected.values(), *left_out.values()]
-            if all(type(number) is int for number in numbers):
-                return Tally(said["lists"], rejected, left_out)
-    raise ValueError("This is no tally.")

@@ -230,7 +230,7 @@ def test_left_out(why: str, tmp_path: Path) -> None:
     log = read(tmp_path, query("q", ["a", "b"]), *LEFT_OUT[why], click("q", "b"))
     assert lists_of(log) == [("shoes", ("a", "b"), (0, 1))]
     assert log.left_out == {why: COUNTS.get(why, len(LEFT_OUT[why]))}
-    assert prudent.count(log).manifest["left_out"] == log.left_out
+    assert prudent.count(log).tally.left_out == log.left_out
 
 
 def test_an_item_at_two_ordinals_is_a_contradiction(tmp_path: Path) -> None:

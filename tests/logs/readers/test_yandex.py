@@ -79,7 +79,7 @@ def test_clicks_outside_the_list_are_counted_and_dropped(file: Path) -> None:
     outside = [tabs(1, 1, "C", 999), tabs(2, 5, "C", 100)]  # on no page; in a session without a query
     log = read_yandex(write(file, [tabs(1, 0, "C", 100), QUERY, *outside]))
     assert lists_of(log) == [("7/3", tuple(URLS), clicks_at())]
-    assert prudent.count(log).manifest["left_out"] == {"clicks outside their list": 3}
+    assert prudent.count(log).tally.left_out == {"clicks outside their list": 3}
 
 
 def test_a_session_is_of_one_file(tmp_path: Path) -> None:

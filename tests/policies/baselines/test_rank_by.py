@@ -83,11 +83,11 @@ def test_bad_lists_are_rejected_as_they_are_counted() -> None:
     log = prudent.Log(pa.Table.from_pylist(good + bad))
     tally = prudent.count(log, max_rejected=1).tally
     assert len(tally.rejected) == 6
-    said = prudent.rank_by(log, "ips", max_rejected=1).provenance["counts"]
-    assert said["lists"] == tally.lists == 4
-    assert said["rejected"] == tally.rejected
+    said = prudent.rank_by(log, "ips", max_rejected=1).manifest.sources["training"]
+    assert said.tally.lists == tally.lists == 4
+    assert said.tally.rejected == tally.rejected
     # A click that is no click counts as bad even where the list is cut above it.
-    assert prudent.rank_by(log, "ip-ips", length=1, max_rejected=1).provenance["counts"] == said
+    assert prudent.rank_by(log, "ip-ips", length=1, max_rejected=1).manifest.sources["training"] == said
     for learn in (prudent.count, lambda log: prudent.rank_by(log, "ips")):
         with pytest.raises(LogError, match=r"6 of 10 lists .* are bad \(60.0%, more than max_rejected=0.01"):
             learn(log)
@@ -124,9 +124,8 @@ def test_the_policy_is_the_method_s_choice(method: str, lists: list[LoggedList])
     assert policy.scores().fetchall() == [
         (*pair, best, best, *evidence(pair)) for pair, best in zip(pairs, choice.best.tolist(), strict=True)
     ]
-    summary = policy.provenance["summary"]
+    summary = policy.manifest.results["summary"]
     assert summary["value"] * len(lists) == pytest.approx(sum(n * v for _, n, v, *_ in policy.contexts().fetchall()))
-    assert json.loads(json.dumps(policy.provenance, allow_nan=False)) == policy.provenance
 
 
 def test_contexts_compare_with_the_list_that_was_shown_most() -> None:
@@ -145,18 +144,16 @@ def test_provenance_names_the_method_and_neither_model_nor_bound(tmp_path: Path)
     policy.write(tmp_path / "policy.parquet")
     read = prudent.Policy.read(tmp_path / "policy.parquet")
     assert chosen(read) == chosen(policy) == {"boots": ("d", "a"), "shoes": ("c", "a")}
-    said = read.provenance
-    assert said["method"] == "ips(clip=50)"
-    assert not {"model", "bound", "asked_model"} & {*said}
-    assert (said["length"], said["min_lists"], said["counts"]["lists"]) == (3, 2, 14)
-    assert said["summary"]["too_few_lists"] == 1
-    assert "lower" not in said["summary"], "there is no bound"
+    assert read.manifest.settings == {"method": "ips(clip=50)", "length": 3, "min_lists": 2}
+    assert read.manifest.sources["training"].tally.lists == 14
+    assert read.manifest.results["summary"]["too_few_lists"] == 1
+    assert "lower" not in read.manifest.results["summary"], "there is no bound"
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_a_shorter_length_cuts_the_log(method: str) -> None:
     assert chosen(rank_by(LOG, method, length=2)) == chosen(rank_by(cut(LOG, 2), method))
-    assert rank_by(LOG, method, length=2).provenance["length"] == 2
+    assert rank_by(LOG, method, length=2).manifest.settings["length"] == 2
     for long in (3, 10, 10**30):
         assert chosen(rank_by(LOG, method, length=long)) == chosen(rank_by(LOG, method))
 
@@ -264,7 +261,7 @@ def test_command_takes_the_options_of_a_log(folder: Path) -> None:
     ran = run("rank", "rows.parquet", "-o", "policy.parquet", *options)
     assert ran.code == 0, ran.said
     said = json.loads(ran.out)
-    assert (said["method"], said["length"], said["min_lists"], said["summary"]["contexts"]) == ("ips", 2, 2, 2)
+    assert said["settings"] == {"method": "ips", "length": 2, "min_lists": 2}
     assert chosen(prudent.Policy.read("policy.parquet")) == chosen(rank_by(LOG, "ips", length=2, min_lists=2))
 
 

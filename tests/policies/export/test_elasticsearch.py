@@ -80,10 +80,10 @@ def test_rules_are_split_at_the_limit(rules: int, sizes: list[int], tmp_path: Pa
     assert list(sets) == [f"shop-{number}" for number in range(1, len(sizes) + 1)]
     assert [len(one) for one in sets.values()] == sizes
     for context, items in lists.items():
-        (told,) = [one for one in manifest["rulesets"] if one["first"] <= context <= one["last"]]
+        (told,) = [one for one in manifest.results["rulesets"] if one["first"] <= context <= one["last"]]
         assert pinned({"": sets[told["ruleset_id"]]}, "q", str(context)) == [list(items)]
-    assert [one["rules"] for one in manifest["rulesets"]] == sizes
-    assert all(before["last"] < after["first"] for before, after in pairwise(manifest["rulesets"]))
+    assert [one["rules"] for one in manifest.results["rulesets"]] == sizes
+    assert all(before["last"] < after["first"] for before, after in pairwise(manifest.results["rulesets"]))
 
 
 def test_a_list_of_a_hundred_is_pinned_and_a_longer_one_refused(tmp_path: Path) -> None:

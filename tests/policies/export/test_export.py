@@ -134,7 +134,7 @@ def test_command_says_how_many_rulesets(tmp_path: Path) -> None:
     ran = run("export", policy, "--to", "elasticsearch-rules(rules=1)", "-o", tmp_path / "out")
     assert "Wrote 2 lists, 3 items in all in 2 rulesets, to" in ran.said
     ran = run("export", policy, "--to", "elasticsearch-rules(rules=1)", "-o", tmp_path / "out", "--json")
-    assert json.loads(ran.out)["rulesets"][1] == {
+    assert json.loads(ran.out)["results"]["rulesets"][1] == {
         "ruleset_id": "prudent-2",
         "rules": 1,
         "first": "shoes",

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from prudent import __version__
 from prudent.base.errors import LogError, PrudentWarning, UsageError
 from prudent.base.spec import as_number, whole_number
 from prudent.click_models import Auto, ClickModel, click_models
@@ -18,6 +17,7 @@ from prudent.counts.split import By, files_behind, split
 from prudent.engines.duckdb.engine import DuckDB
 from prudent.logs.log import Log
 from prudent.storage.files import TemporaryFolder
+from prudent.storage.manifest import Manifest, Source
 
 MOST = 2_000_000
 """Lists to compare on; of a larger log, all lists of some contexts."""
@@ -57,7 +57,7 @@ def compare(
     chosen = read_models(models)
     how = TwoParts("compare", test, holdout, by, time, whole_number("seed", seed, 0))
     train, held_out, about = how.read(log, length, engine or DuckDB(), max_rejected, MOST)
-    return replace(compare_lists(train, held_out, chosen), provenance={"prudent": __version__, **about})
+    return replace(compare_lists(train, held_out, chosen), manifest=about)
 
 
 @dataclass(frozen=True)
@@ -73,8 +73,8 @@ class TwoParts:
 
     def read(
         self, log: Log, length: int | None, engine: DuckDB, max_rejected: float, most: int
-    ) -> tuple[ListBatch, ListBatch, dict[str, Any]]:
-        """Both parts, and what a result says of where they come from; fits JSON."""
+    ) -> tuple[ListBatch, ListBatch, Manifest]:
+        """Both parts, and the manifest of a comparison of them."""
         for given in (log, log if self.test is None else self.test):
             self._check(given)
         if reason := self._not_apart(log):
@@ -84,14 +84,11 @@ class TwoParts:
         folder = TemporaryFolder()
         logs = self._logs(log, folder, engine)
         _, parts, tallies = read_parts(logs, engine, length, max_rejected, most=most)
-        about = {
-            "length": length,
-            "split": self._rule(),
-            "inputs": [
-                {"names": list(of.names), "lists": tally.lists, "rejected": dict(tally.rejected)}
-                for of, tally in zip(logs, tallies, strict=True)
-            ],
+        roles = ("log",) if len(logs) == 1 else ("training", "holdout")
+        sources = {
+            role: Source(tuple(part.names), tally) for role, part, tally in zip(roles, logs, tallies, strict=True)
         }
+        about = Manifest("comparison", {"length": length, "split": self._rule()}, sources)
         one, other = split_lists(parts[0], self.holdout, self.seed) if len(parts) == 1 else map(in_order, parts)
         return one, other, about
 

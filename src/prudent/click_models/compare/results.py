@@ -1,12 +1,13 @@
 """What a comparison of click models finds, and how it says so."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from math import floor, log10
 from typing import TYPE_CHECKING, Any
 
 from prudent.base.errors import UsageError
 from prudent.base.results import Tabular
+from prudent.storage.manifest import Manifest
 
 if TYPE_CHECKING:
     from altair import VConcatChart as Chart
@@ -51,7 +52,7 @@ class Comparison(Tabular):
     train_lists: int
     test_lists: int
     unseen: float = 0.0  # share of the impressions scored whose item the models had never seen in that context
-    provenance: Mapping[str, Any] = field(default_factory=dict)
+    manifest: Manifest = field(default_factory=lambda: Manifest("comparison"))
 
     def __getitem__(self, model: str) -> Score:
         for score in self.scores:
@@ -130,7 +131,7 @@ class Comparison(Tabular):
             "unseen": self.unseen,
             "observed_ctr": list(self.observed_ctr),
             "scores": [asdict(score) for score in self.scores],
-            **self.provenance,
+            "manifest": self.manifest.to_json(),
         }
 
     def rows(self) -> list[tuple[str, ...]]:

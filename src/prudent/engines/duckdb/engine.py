@@ -7,11 +7,11 @@ from pathlib import Path
 
 import duckdb
 
-from prudent.engines.base import Tally
 from prudent.engines.duckdb import check
 from prudent.engines.duckdb.open import opened
 from prudent.logs.log import REASONS, Log
 from prudent.storage.database import Database
+from prudent.storage.manifest import Tally
 from prudent.storage.parquet import counts_format, fill_placeholder, placeholder
 from prudent.storage.quoting import file_text, text
 
@@ -24,7 +24,7 @@ class DuckDB(Database):
         """See `Engine.histogram`."""
         with self._checking(log, target) as connection:
             connection.execute(f"create temp view impressions as {check.IMPRESSIONS}")
-            later = placeholder(log.left_out)
+            later = placeholder(REASONS, log.left_out)
             connection.execute(f"copy ({query}) to {text(target)} ({counts_format(later)})")
             tally = _tally(connection, count_lists(connection, target))
             fill_placeholder(target, later, replace(tally, left_out=log.left_out))

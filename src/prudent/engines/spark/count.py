@@ -15,13 +15,13 @@ from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (as everybody calls it)
 
 from prudent.base.errors import LogError, UsageError
-from prudent.engines.base import Tally
 from prudent.engines.duckdb.engine import DuckDB
 from prudent.engines.spark import hadoop
 from prudent.engines.spark.check import IMPRESSIONS, checked
 from prudent.engines.spark.engine import check_session
 from prudent.engines.spark.open import is_dataframe, opened_in_spark
 from prudent.logs.log import REASONS, Log
+from prudent.storage.manifest import Tally
 from prudent.storage.parquet import COUNTS_VERSION, counts_format, tally_text
 from prudent.storage.quoting import file_text, text
 

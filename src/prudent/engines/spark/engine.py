@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from prudent.base.errors import UsageError
-from prudent.engines.base import Tally
 from prudent.logs.log import Log
+from prudent.storage.manifest import Tally
 
 # pyspark is optional and takes long to import: what needs it is imported where it is used.
 if TYPE_CHECKING:

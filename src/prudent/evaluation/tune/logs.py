@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from prudent import __version__
 from prudent.base.arrays import BoolArray, FloatArray
 from prudent.base.errors import LogError, PrudentWarning, UsageError
 from prudent.base.spec import whole_number
@@ -27,6 +26,7 @@ from prudent.evaluation.tune.trials import Arm, Past, confirm
 from prudent.logs.log import Log
 from prudent.research.comparing import difference_of, two
 from prudent.research.table import standard_error
+from prudent.storage.manifest import Manifest
 
 BOUNDS = ("exposure", "eb", "hoeffding", "mle")
 """What is tried when nothing is said."""
@@ -106,15 +106,12 @@ def tune(
         unit=past.fitted.model.unit,
         repetitions=repetitions,
         sure=sure,
-        provenance={
-            "prudent": __version__,
-            **about,
-            "length": past.lists.length,
-            "past_lists": int(before.n.sum()),
-            "later_lists": int(after.n.sum()),
-            "contexts": len(past.share),
-            "seed": seed,
-        },
+        manifest=Manifest(
+            "tuning",
+            {**about.settings, "length": past.lists.length, "seed": seed},
+            about.sources,
+            {"past_lists": int(before.n.sum()), "later_lists": int(after.n.sum()), "contexts": len(past.share)},
+        ),
     )
 
 

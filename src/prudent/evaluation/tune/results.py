@@ -1,11 +1,11 @@
 """What tuning finds, and how it says so."""
 
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from prudent.base.results import Tabular
 from prudent.research.comparing import NEAR
+from prudent.storage.manifest import Manifest
 
 if TYPE_CHECKING:
     from altair import VConcatChart as Chart
@@ -65,7 +65,7 @@ class Tuning(Tabular):
     unit: str  # what the value of a list counts
     repetitions: int
     sure: float  # standard errors that make a difference, by Student's t for so many repetitions
-    provenance: Mapping[str, Any] = field(default_factory=dict)
+    manifest: Manifest = field(default_factory=lambda: Manifest("tuning"))
 
     @property
     def best(self) -> Setting:
@@ -130,7 +130,7 @@ class Tuning(Tabular):
             "logged_error": self.logged_error,
             "settings": [asdict(setting) for setting in self.settings],
             "confirmation": confirmed,
-            **self.provenance,
+            "manifest": self.manifest.to_json(),
         }
 
     def rows(self) -> list[tuple[str, ...]]:

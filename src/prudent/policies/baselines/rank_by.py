@@ -5,7 +5,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from prudent import __version__
 from prudent.base.errors import LogError, UsageError
 from prudent.base.spec import whole_number
 from prudent.counts.counts import MAX_REJECTED, Counts, check_max_rejected
@@ -16,6 +15,7 @@ from prudent.policies.baselines.base import Baseline, baselines
 from prudent.policies.baselines.totals import fold
 from prudent.policies.policy import Policy
 from prudent.policies.rank import CONTEXTS, append, differences, named_lists, named_scores, only
+from prudent.storage.manifest import Manifest, Source
 
 
 def rank_by(
@@ -87,25 +87,20 @@ def rank_by(
     }
     append(connection, "per_context", {"number": np.arange(len(kept)), **per_context, "differ": differ, "kept": kept})
     share = np.where(kept, totals.logged, 0) / totals.logged[kept].sum()
-    provenance = {
-        "prudent": __version__,
-        "method": str(rival),
-        "length": length or totals.length,
-        "min_lists": min_lists,
-        "counts": {
-            "inputs": list(log.names),
-            "lists": tally.lists,
-            "rejected": dict(tally.rejected),
-            "left_out": dict(tally.left_out),
+    manifest = Manifest(
+        "policy",
+        {"method": str(rival), "length": length or totals.length, "min_lists": min_lists},
+        {"training": Source(tuple(log.names), tally)},
+        {
+            "fitted": {},
+            "summary": {
+                "contexts": int(kept.sum()),
+                "too_few_lists": int((~kept).sum()),
+                "without_candidates": 0,
+                "differ": int(differ[kept].sum()),
+                "unit": "clicks",
+                **{name: float(np.sum(share * of)) for name, of in values.items()},
+            },
         },
-        "fitted": {},
-        "summary": {
-            "contexts": int(kept.sum()),
-            "too_few_lists": int((~kept).sum()),
-            "without_candidates": 0,
-            "differ": int(differ[kept].sum()),
-            "unit": "clicks",
-            **{name: float(np.sum(share * of)) for name, of in values.items()},
-        },
-    }
-    return Policy(connection, provenance, {"lists": "from lists", "scores": "from scores", "contexts": CONTEXTS})
+    )
+    return Policy(connection, manifest, {"lists": "from lists", "scores": "from scores", "contexts": CONTEXTS})

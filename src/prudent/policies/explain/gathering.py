@@ -35,7 +35,7 @@ def explain(
         shown, or are clicked most often per view; without it, all.
     """
     found = _Found(policy, contexts, most)
-    length = int(policy.provenance.get("length") or max(found.rank.values(), default=1))
+    length = int(policy.manifest.settings.get("length") or max(found.rank.values(), default=1))
     shown = {} if counts is None else _shown(counts, contexts, [*found.rows], length, most)
     found.look_up([pair for pair in shown if pair not in found.rows])
     same = counts is not None and all(
@@ -56,13 +56,14 @@ def explain(
     order = "" if found.bound is None else "estimate" if isinstance(found.bound, Mle) else "lower bound"
     known = Known(order, bool(order) and found.scored, believes)
     notes = tuple(_notes(policy, found, counts, same))
-    made_by = {key: str(policy.provenance[key]) for key in ("model", "bound", "method") if key in policy.provenance}
+    settings = policy.manifest.settings
+    made_by = {key: str(settings[key]) for key in ("model", "bound", "method") if key in settings}
     return [Explanation(context, in_words(of, known), made_by, notes) for context, of in candidates.items()]
 
 
 def _notes(policy: "Policy", found: "_Found", counts: Counts | None, same: bool) -> Iterable[str]:
     if found.bound is None:
-        by = policy.provenance.get("method")
+        by = policy.manifest.settings.get("method")
         why = f"{by} makes no bounds" if by else "The policy has no manifest beside it that names its bound"
         yield f"{why}: there is nothing to say about how sure an item is."
     elif not found.scored:
@@ -97,7 +98,7 @@ class _Found:
 
     def __init__(self, policy: "Policy", contexts: Sequence[Name], most: int | None) -> None:
         self._policy = policy
-        spelled = policy.provenance.get("bound")
+        spelled = policy.manifest.settings.get("bound")
         self.bound: Bound | None = None if spelled is None else bounds.parse(spelled)
         self.rank: dict[Pair, int] = {}
         self.rows: dict[Pair, _Row] = {}
@@ -121,7 +122,7 @@ class _Found:
 
     def upper(self) -> dict[Pair, float]:
         """Where the interval of each pair ends, where the bound has one."""
-        prior = self._policy.provenance.get("fitted", {}).get("prior", {})
+        prior = self._policy.manifest.results.get("fitted", {}).get("prior", {})
         lower, mean, positive, negative = np.array([row[:4] for row in self.rows.values()], float).reshape(-1, 4).T
         upper = None
         if self.bound is not None:

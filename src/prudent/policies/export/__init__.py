@@ -10,11 +10,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
-from typing import Any
 
 import duckdb
 
-from prudent import __version__
 from prudent.base.errors import PolicyError, UsageError
 from prudent.engines.duckdb.engine import DuckDB
 from prudent.engines.duckdb.open import INTEGERS
@@ -25,7 +23,8 @@ from prudent.policies.export.redis import Redis
 from prudent.policies.export.sql import Sql
 from prudent.policies.export.trec import TrecRun
 from prudent.policies.policy import Policy, check_lists
-from prudent.storage.files import TemporaryFolder, check_not_read, check_target, reason, replacing, write_manifest
+from prudent.storage.files import TemporaryFolder, check_not_read, check_target, reason, replacing
+from prudent.storage.manifest import Manifest
 from prudent.storage.quoting import file_text, text
 
 __all__ = [
@@ -50,7 +49,7 @@ def export(
     to: str | Target,
     path: str | PathLike[str],
     engine: DuckDB | None = None,
-) -> dict[str, Any]:
+) -> Manifest:
     """Write the lists of a policy to a file that another program reads, and return its manifest.
 
     ``policy`` is one, or the file of one. ``to`` is ``jsonl``, ``csv``, ``trec-run``, ``elasticsearch-rules``,
@@ -84,15 +83,13 @@ def export(
         with replacing(path) as part, _enough_memory():
             connection.execute(f"copy ({parts}) to {text(part)} (format blob)")
         ((contexts, items),) = connection.execute("select count(distinct context), count(*) from lists").fetchall()
-        manifest = {
-            "prudent": __version__,
-            "to": str(target),
-            "contexts": contexts,
-            "items": items,
-            **target.about(connection),
-            "policy": dict(given.provenance),
-        }
-    write_manifest(path, manifest)
+        manifest = Manifest(
+            "export",
+            {"to": str(target), "policy": given.manifest.settings},
+            given.manifest.sources,
+            {"contexts": contexts, "items": items, **target.about(connection)},
+        )
+    manifest.write(path)
     return manifest
 
 

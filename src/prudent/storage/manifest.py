@@ -1,0 +1,244 @@
+"""Manifest: what an output is, how it was made and from what, as JSON beside the output.
+
+Every other module builds provenance as a `Manifest` and reads it back as one; no other module knows the keys of the
+JSON. A manifest is untrusted input: whatever is not one, by another program, damaged or of a newer schema, raises a
+`ManifestError` that names the file.
+"""
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from datetime import date
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from prudent import __version__
+from prudent.base.errors import ManifestError
+from prudent.storage.files import manifest_path, replacing
+
+SCHEMA = 1
+"""Version of the JSON; raised when a key changes its meaning."""
+
+Kind = Literal[
+    "counts",
+    "split",
+    "policy",
+    "difference",
+    "export",
+    "evaluation",
+    "comparison",
+    "tuning",
+    "simulation",
+    "experiment",
+]
+
+
+@dataclass(frozen=True)
+class Tally:
+    """How many lists of a log were counted, and how many were not, by reason.
+
+    ``left_out`` is what a reader of `prudent.logs.readers` did not turn into lists, such as clicks outside any list.
+    """
+
+    lists: int
+    rejected: Mapping[str, int] = field(default_factory=dict)
+    left_out: Mapping[str, int] = field(default_factory=dict)
+
+    def __add__(self, other: "Tally") -> "Tally":
+        return Tally(self.lists + other.lists, _sum(self.rejected, other.rejected), _sum(self.left_out, other.left_out))
+
+    @property
+    def bad(self) -> int:
+        """Rejected lists, whatever the reason."""
+        return sum(self.rejected.values())
+
+    @property
+    def share_rejected(self) -> float:
+        """Rejected lists as a share of all."""
+        return self.bad / max(1, self.bad + self.lists)
+
+    @property
+    def reasons(self) -> list[str]:
+        """The reasons and how often each occurred, the most frequent first."""
+        ordered = sorted(self.rejected.items(), key=lambda entry: -entry[1])
+        return [f"{n:,} × {reason}" for reason, n in ordered]
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain dicts and integers."""
+        return {"lists": self.lists, "rejected": dict(self.rejected), "left_out": dict(self.left_out)}
+
+    @classmethod
+    def from_json(cls, content: object) -> "Tally":
+        """The inverse of `to_json`; a ValueError for anything else."""
+        entries = _mapping(content, "tally")
+        rejected, left_out = (_mapping(entries.get(name), name) for name in ("rejected", "left_out"))
+        lists = entries.get("lists")
+        if any(type(number) is not int for number in (lists, *rejected.values(), *left_out.values())):
+            raise ValueError("lists, rejected and left_out have to be whole numbers")
+        return cls(entries["lists"], rejected, left_out)
+
+
+def _sum(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
+    return {why: one.get(why, 0) + other.get(why, 0) for why in [*one, *other]}
+
+
+@dataclass(frozen=True)
+class Days:
+    """The days of counts that were read, and with which half-life."""
+
+    first: date
+    last: date
+    number: int
+    since: date | None = None
+    until: date | None = None
+    half_life: float | None = None  # in days
+
+    def to_json(self) -> dict[str, Any]:
+        """Dates as text."""
+        return {name: str(value) if isinstance(value, date) else value for name, value in asdict(self).items()}
+
+    @classmethod
+    def from_json(cls, content: object) -> "Days":
+        """The inverse of `to_json`; a ValueError for anything else."""
+        entries = _mapping(content, "days")
+        try:
+            first, last, since, until = (_date(entries.get(name)) for name in ("first", "last", "since", "until"))
+            if first is None or last is None:
+                raise ValueError("days have no first or no last day")
+            half_life = entries.get("half_life")
+            return cls(
+                first, last, int(entries["number"]), since, until, None if half_life is None else float(half_life)
+            )
+        except (TypeError, KeyError) as error:
+            raise ValueError("days are damaged") from error
+
+    def __str__(self) -> str:
+        days = f"{self.number:,} days from {self.first} to {self.last}" if self.number > 1 else f"the day {self.first}"
+        if self.half_life is None:
+            return days
+        return f"{days}, with a half-life of {self.half_life:g} day{'' if self.half_life == 1 else 's'}"
+
+
+def _date(content: object) -> date | None:
+    return None if content is None else date.fromisoformat(str(content))
+
+
+@dataclass(frozen=True)
+class Source:
+    """Logs or files that something was made from, by name, with the tally of their lists."""
+
+    inputs: tuple[str, ...]
+    tally: Tally
+    days: Days | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """The inputs, the tally and, where there are any, the days, on one level."""
+        days = {} if self.days is None else {"days": self.days.to_json()}
+        return {"inputs": list(self.inputs), **self.tally.to_json(), **days}
+
+    @classmethod
+    def from_json(cls, content: object) -> "Source":
+        """The inverse of `to_json`; a ValueError for anything else."""
+        entries = _mapping(content, "source")
+        inputs = entries.get("inputs")
+        if not isinstance(inputs, list) or not all(isinstance(name, str) for name in inputs):
+            raise ValueError("inputs have to be a list of names")
+        days = Days.from_json(entries["days"]) if "days" in entries else None
+        return cls(tuple(inputs), Tally.from_json(entries), days)
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What an output is (`kind`), how it was made (`settings`), from what (`sources`), and a summary (`results`).
+
+    ``sources`` are keyed by their role: ``log`` for what was counted, split or simulated, ``training`` for what a
+    policy or model was fitted to, ``holdout`` for what it was evaluated on. Settings and results are plain JSON, so
+    that a manifest that was written and read is equal to the one in memory.
+
+    >>> manifest = Manifest("policy", {"model": "pbm"}, {"training": Source(("log.parquet",), Tally(5))})
+    >>> Manifest.from_json(manifest.to_json()) == manifest
+    True
+    """
+
+    kind: Kind
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    sources: Mapping[str, Source] = field(default_factory=dict)
+    results: Mapping[str, Any] = field(default_factory=dict)
+    prudent: str = __version__  # the version that made it; empty where there is no manifest
+
+    def __post_init__(self) -> None:
+        for name in ("settings", "results"):
+            object.__setattr__(self, name, json.loads(json.dumps(getattr(self, name))))
+
+    def to_json(self) -> dict[str, Any]:
+        """As it is written."""
+        return {
+            "prudent": self.prudent,
+            "kind": self.kind,
+            "schema": SCHEMA,
+            "settings": dict(self.settings),
+            "sources": {role: source.to_json() for role, source in self.sources.items()},
+            "results": dict(self.results),
+        }
+
+    @classmethod
+    def from_json(cls, content: object) -> "Manifest":
+        """The inverse of `to_json`; a ValueError, with the reason, for anything else."""
+        entries = _mapping(content, "manifest")
+        if "prudent" not in entries or "schema" not in entries:
+            raise ValueError("it was not written by prudent")
+        if entries["schema"] != SCHEMA:
+            raise ValueError(f"it has schema {entries['schema']!r}, and this prudent reads schema {SCHEMA}")
+        if entries.get("kind") not in get_args(Kind):
+            raise ValueError(f"its kind is {entries.get('kind')!r}")
+        sources = _mapping(entries.get("sources"), "sources")
+        return cls(
+            entries["kind"],
+            _mapping(entries.get("settings"), "settings"),
+            {role: Source.from_json(source) for role, source in sources.items()},
+            _mapping(entries.get("results"), "results"),
+            str(entries["prudent"]),
+        )
+
+    def to_text(self) -> str:
+        """The content of the file; numbers that JSON does not have, such as infinity, are a ValueError."""
+        return json.dumps(self.to_json(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+    @classmethod
+    def from_text(cls, text: str, name: str, kind: Kind | None = None) -> "Manifest":
+        """The manifest in a file of this name, which has to be of this kind."""
+        try:
+            manifest = cls.from_json(json.loads(text))
+            if kind not in (None, manifest.kind):
+                raise ValueError(f"it is of kind {manifest.kind}")
+        except (ValueError, RecursionError) as error:
+            expected = "a manifest" if kind is None else f"a manifest of kind {kind}"
+            why = "it is not JSON" if isinstance(error, json.JSONDecodeError | RecursionError) else error
+            raise ManifestError(f"{name} is not {expected}: {why}. Remove it, or make its output again.") from error
+        return manifest
+
+    def write(self, output: str | os.PathLike[str]) -> Path:
+        """Write it beside an output, as ``OUTPUT.manifest.json``."""
+        path = manifest_path(output)
+        with replacing(path) as part:
+            part.write_text(self.to_text(), encoding="utf-8")
+        return path
+
+    @classmethod
+    def read(cls, output: str | os.PathLike[str], kind: Kind | None = None) -> "Manifest | None":
+        """The manifest beside an output, which has to be of this kind; None where there is none."""
+        path = manifest_path(output)
+        try:
+            text = path.read_text(encoding="utf-8")
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except (OSError, UnicodeDecodeError) as error:
+            raise ManifestError(f"Cannot read {path}: {error}. Remove it, or make {output} again.") from error
+        return cls.from_text(text, str(path), kind)
+
+
+def _mapping(content: object, name: str) -> dict[str, Any]:
+    if not isinstance(content, dict):
+        raise ValueError(f"{name} has to be an object")
+    return content
