@@ -20,7 +20,7 @@ from prudent.click_models import click_models
 from prudent.evaluation.estimators import estimators
 from prudent.logs.readers import FORMATS
 from prudent.policies.baselines import baselines
-from prudent.policies.export import targets
+from prudent.policies.export import formats
 
 MODELS_INTRO = """\
 # Click models
@@ -111,7 +111,7 @@ def write_pages(app: Sphinx) -> None:
         "bounds.md": BOUNDS_INTRO + registry_page(bounds),
         "estimators.md": ESTIMATORS_INTRO + registry_page(estimators),
         "baselines.md": BASELINES_INTRO + registry_page(baselines),
-        "exports.md": EXPORTS_INTRO + registry_page(targets),
+        "exports.md": EXPORTS_INTRO + registry_page(formats),
         "readers.md": READERS_INTRO + readers_page(),
         "command-line.md": CLI_INTRO + cli_page(),
     }

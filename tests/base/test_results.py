@@ -19,7 +19,13 @@ class Scores(Result):
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        return Column("item"), Column("lower", float), Column("views", int), Column("listed", bool), Column('a"b', str)
+        return (
+            Column("item", object),
+            Column("lower", float),
+            Column("views", int),
+            Column("listed", bool),
+            Column('a"b', str),
+        )
 
     @property
     def title(self) -> str:
@@ -69,7 +75,7 @@ def test_without_pandas_a_frame_is_of_polars(monkeypatch: pytest.MonkeyPatch) ->
 def test_it_prints_as_a_table_that_ends() -> None:
     lines = repr(Scores(ROWS * 20)).splitlines()
     assert lines[:3] == ["Scores", 'item  lower  views  listed  a"b', "x     0.500  1,200  yes     why"]
-    assert lines[-2:] == ["... and 20 more", "made up"]
+    assert lines[-2:] == ["... and 20 more rows", "made up"]
     assert len(lines) == 24
 
 

@@ -71,11 +71,11 @@ def test_cells_by_type() -> None:
 
 
 def test_tables_align_by_type() -> None:
-    columns = [Column("item"), Column("lower", float), Column("note", str, align="right")]
+    columns = [Column("item", object), Column("lower", float), Column("note", str, align="right")]
     assert text_table(columns, [["a", 0.5, "x"], [1000, None, "yy"]]).splitlines() == [
-        "item   lower  note",
-        "a      0.500     x",
-        "1,000      –    yy",
+        "item  lower  note",
+        "a     0.500     x",
+        "1000      –    yy",
     ]
     assert text_table(["a"], []) == "a"
 

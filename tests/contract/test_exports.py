@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 import prudent
 from prudent.base.errors import PolicyError
-from prudent.policies.export import parse, targets
+from prudent.policies.export import formats, parse
 from prudent.storage.manifest import Manifest
 from tests.policies.export.policies import HOSTILE, NUMBERED, Lists, any_lists, exported, few, policy_of
 from tests.policies.export.servers import connection_text, load_postgres, load_redis, postgres_server, redis_server
@@ -109,7 +109,7 @@ READERS: dict[str, tuple[Callable[[], AbstractContextManager[Load]], list[pytest
     "sql": (through_postgres, [pytest.mark.postgres]),
     "trec-run": (lambda: nullcontext(read_trec), []),
 }
-every_target = pytest.mark.parametrize("to", list(targets))
+every_target = pytest.mark.parametrize("to", list(formats))
 every_reader = pytest.mark.parametrize(
     "program", [pytest.param(name, marks=marks) for name, (_, marks) in READERS.items()], indirect=True
 )
@@ -124,7 +124,7 @@ def program(request: pytest.FixtureRequest) -> Iterator[tuple[str, Load]]:
 
 
 def test_every_target_has_a_reader() -> None:
-    assert set(READERS) == set(targets)
+    assert set(READERS) == set(formats)
 
 
 # --- what is held -----------------------------------------------------------------------------------------------------
@@ -184,8 +184,8 @@ def test_the_next_load_replaces_all_lists(program: tuple[str, Load], tmp_path: P
 
 @every_target
 def test_its_plain_name_has_the_default_settings(to: str) -> None:
-    assert parse(to) == targets[to]()
-    assert str(targets[to]()) == to
+    assert parse(to) == formats[to]()
+    assert str(formats[to]()) == to
 
 
 @pytest.fixture(scope="module")
@@ -201,7 +201,7 @@ def test_the_same_policy_gives_the_same_bytes(to: str, large: prudent.Policy, tm
     to = f"{to}(rules=1000)" if to == "elasticsearch-rules" else to
     found = []
     for threads, memory in ((1, "200MB"), (4, None)):
-        prudent.export(large, to, tmp_path / "exported", prudent.DuckDB(memory=memory, threads=threads))
+        prudent.export(large, tmp_path / "exported", format=to, engine=prudent.DuckDB(memory=memory, threads=threads))
         found.append((tmp_path / "exported").read_bytes())
     assert found[0] == found[1]
     places = [found[0].find(context) for context in (b"c0x0", b"c3x7003", b"c6x9")]
@@ -211,9 +211,9 @@ def test_the_same_policy_gives_the_same_bytes(to: str, large: prudent.Policy, tm
 @every_target
 def test_the_manifest_tells_where_it_came_from(to: str, tmp_path: Path) -> None:
     policy = policy_of(tmp_path, PLAIN)
-    manifest = prudent.export(policy, to, tmp_path / "exported")
+    manifest = prudent.export(policy, tmp_path / "exported", format=to)
     assert Manifest.read(tmp_path / "exported", "export") == manifest
     assert manifest.prudent == prudent.__version__
-    assert manifest.settings == {"to": str(parse(to)), "policy": policy.manifest.settings}
+    assert manifest.settings == {"format": str(parse(to)), "policy": policy.manifest.settings}
     assert (manifest.results["contexts"], manifest.results["items"]) == (2, 3)
     assert manifest.sources == policy.manifest.sources

@@ -343,7 +343,7 @@ def test_what_is_no_policy(places: list[tuple[object, ...]], tmp_path: Path) -> 
     with pytest.raises(PolicyError, match="no policy: 1 of its lists"):
         prudent.evaluate(policy, log)
     with pytest.raises(PolicyError, match="no policy: 1 of its lists"):
-        prudent.export(policy, to="jsonl", path=tmp_path / "lists.jsonl")
+        prudent.export(policy, tmp_path / "lists.jsonl")
 
 
 @pytest.mark.parametrize("least", [float("inf"), float("nan"), -1.0])
@@ -363,5 +363,5 @@ def test_nothing_is_overwritten_by_its_own_result(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="overwritten by its own result"):
         prudent.report(read, prudent.Log(log), log)
     with pytest.raises(UsageError, match="overwritten by its own result"):
-        prudent.export(policy, to="csv", path=policy)
+        prudent.export(policy, policy, format="csv")
     assert (log.read_bytes(), policy.read_bytes()) == before

@@ -131,7 +131,7 @@ def make(logs: dict[str, Path], to: Path) -> Result:
     differ = prudent.diff(to / "policy.parquet", to / "other.parquet", (to / "scores.parquet", to / "others.parquet"))
     found["diff"] = {"contexts": dict(differ.contexts), "items": dict(differ.items), "rows": len(differ.changes())}
     for target in ("jsonl", "csv", "trec-run", "elasticsearch-rules", "redis", "sql"):
-        prudent.export(to / "policy.parquet", target, to / "lists.out")
+        prudent.export(to / "policy.parquet", to / "lists.out", format=target)
         found[f"export {target}"] = hashlib.sha256((to / "lists.out").read_bytes()).hexdigest()
     data = prudent.report(policy, later, to / "report.html", estimator="dr(model=pbm, clip=10)")
     shown = [[one["name"], one["lists"], [row[:-1] for row in one["rows"]]] for one in data["contexts"]["shown"]]

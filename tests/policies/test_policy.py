@@ -1,6 +1,7 @@
 """Look-up, iteration, and the way to a file and back."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -9,10 +10,12 @@ import pyarrow.parquet as pq
 import pytest
 
 import prudent
-from prudent.base.errors import LogError, PolicyError, UnknownContextError
-from prudent.policies.policy import COLUMNS
+from prudent.base.errors import LogError, PolicyError, UnknownContextError, UsageError
+from prudent.base.text import text_table
+from prudent.policies.policy import COLUMNS, as_policy
 from tests.reference import LoggedList
 from tests.strategies import count
+from tests.strategies import table as log_table
 
 LOG: list[LoggedList] = [
     *[("running shoes", ("a", "b", "c", "d", "e"), (1, 0, 0, 0, 0))] * 6,
@@ -109,9 +112,9 @@ def test_lists_carry_the_evidence_of_the_scores(policy: prudent.Policy) -> None:
 def test_repr_shows_a_few_lists(policy: prudent.Policy) -> None:
     assert repr(policy).splitlines() == [
         "Policy for 3 contexts by dcm(tail=truncate), bayes(delta=0.1)",
+        "  'running shoes': ['a', 'b', 'c', 'd', ...]",  # shown most
         "  '007': ['07', '<b>']",
         "  '7': ['7', '7.0']",
-        "  'running shoes': ['a', 'b', 'c', 'd', ...]",
     ]
     many: list[LoggedList] = [(context, (1,), (1,)) for context in range(7)]
     shown = repr(prudent.rank(count(many), "cm", "mle")).splitlines()
@@ -120,9 +123,88 @@ def test_repr_shows_a_few_lists(policy: prudent.Policy) -> None:
 
 def test_html_escapes_names(policy: prudent.Policy) -> None:
     html = policy._repr_html_()
-    assert "<td>&lt;b&gt;</td>" in html
+    assert ">&lt;b&gt;</td>" in html
     assert "<b>" not in html
     assert html.count("<tr>") == 1 + 9
+
+
+def test_the_table_begins_with_the_most_shown_and_has_even_digits() -> None:
+    often: list[LoggedList] = [*[("z", (12345, 2), (1, 0))] * 1300, ("a", (1, 2), (0, 0))]
+    columns, rows = prudent.rank(count(often), "cm", "eb").table()
+    assert [row[0] for row in rows] == ["z", "z", "a", "a"]
+    lines = text_table(columns, rows).splitlines()
+    assert "1,300" in lines[1]
+    assert "12345" in lines[1]  # a name has no thousands separators
+    numbers = [line.split()[3:7] for line in lines[1:]]
+    assert {len(number.rpartition(".")[2]) for line in numbers for number in line} == {3}
+
+
+# --- a mapping ----------------------------------------------------------------------------------------------------
+
+
+def test_it_is_a_mapping(policy: prudent.Policy) -> None:
+    expected = {"007": ["07", "<b>"], "7": ["7", "7.0"], "running shoes": ["a", "b", "c", "d", "e"]}
+    assert isinstance(policy, Mapping)
+    assert dict(policy) == dict(policy.items()) == expected
+    assert list(policy.values()) == list(expected.values())
+    assert list(policy.keys()) == list(expected)
+    assert policy == expected
+    assert ("7", ["7", "7.0"]) in policy.items()
+
+
+def test_many_look_ups_find_the_same(policy: prudent.Policy) -> None:
+    for _ in range(30):
+        assert policy["7"] == ["7", "7.0"]
+        policy["7"].append("mine")  # a list of the caller
+        assert policy.get("8") is None
+    assert "lists" in policy._memory
+
+
+def test_frames_and_arrow(policy: prudent.Policy) -> None:
+    frame = policy.to_frame()
+    assert tuple(frame.columns) == COLUMNS
+    assert frame["item"].tolist() == ["07", "<b>", "7", "7.0", "a", "b", "c", "d", "e"]
+    assert pa.table(policy).to_pylist()[0]["context"] == "007"
+    assert len(policy.rows()) == 9
+
+
+# --- lists made elsewhere -----------------------------------------------------------------------------------------
+
+
+def test_from_a_table_of_lists(tmp_path: Path) -> None:
+    table = pa.table({"query": ["b", "a"], "shown": [["x", "y"], ["z"]]})
+    policy = prudent.Policy.from_table(table, context="query", items="shown")
+    assert dict(policy) == {"a": ["z"], "b": ["x", "y"]}
+    pq.write_table(table, tmp_path / "lists.parquet")
+    (tmp_path / "lists.jsonl").write_text('{"query": 1, "shown": [3, 2]}\n')
+    assert prudent.Policy.from_table(tmp_path / "lists.parquet", context="query", items="shown") == policy
+    numbered = prudent.Policy.from_table(tmp_path / "lists.jsonl", context="query", items="shown")
+    assert dict(numbered) == {1: [3, 2]}
+
+
+def test_from_a_table_of_ranks(tmp_path: Path) -> None:
+    (tmp_path / "lists.csv").write_text("query,doc,place\nb,y,2\nb,x,1\na,z,1\n")
+    policy = prudent.Policy.from_table(tmp_path / "lists.csv", context="query", item="doc", rank="place")
+    assert dict(policy) == {"a": ["z"], "b": ["x", "y"]}
+    assert "lower" not in str(policy._repr_html_())  # nothing is known of it
+    policy.write(tmp_path / "policy.parquet")
+    assert prudent.Policy.read(tmp_path / "policy.parquet") == policy
+    for spelling in ("jsonl", "csv", "sql", "redis"):
+        prudent.export(policy, tmp_path / "out", format=spelling)
+    evaluation = prudent.evaluate(policy, prudent.Log(log_table([("b", ("x", "y"), (1, 0))] * 9)), "ips")
+    assert evaluation["ips"].value == 1.0
+
+
+def test_a_table_that_holds_no_lists(tmp_path: Path) -> None:
+    table = pa.table({"context": ["a", "a"], "item": ["x", "y"], "rank": [1, 1]})
+    with pytest.raises(PolicyError, match="such as that of 'a'"):
+        prudent.Policy.from_table(table, item="item", rank="rank")
+    with pytest.raises(UsageError, match="or the two columns"):
+        prudent.Policy.from_table(table)
+    with pytest.raises(LogError, match="no column 'lists' for the items"):
+        prudent.Policy.from_table(table, items="lists")
+    with pytest.raises(UsageError, match="A int is not a policy"):
+        as_policy(7)  # type: ignore[arg-type]
 
 
 # --- files --------------------------------------------------------------------------------------------------------

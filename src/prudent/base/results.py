@@ -8,10 +8,10 @@ from typing import Any
 import duckdb
 
 from prudent.base.errors import UsageError
-from prudent.base.text import Column, Columns, Rows, html_table, text_table
+from prudent.base.text import Column, Columns, Rows, html_table, several, text_table
 
 _SHOWN = 20  # rows of a printed table
-_SQL = {float: "double", int: "bigint", bool: "boolean", str: "varchar"}
+_SQL: dict[type | None, str] = {float: "double", int: "bigint", bool: "boolean", str: "varchar"}
 
 
 class Result(ABC):
@@ -72,7 +72,7 @@ class Result(ABC):
     def _cut(self) -> tuple[Columns, Rows, list[str]]:
         columns, rows = self.table()
         more = len(rows) - _SHOWN
-        return columns, rows[:_SHOWN], [*([f"... and {more:,} more"] if more > 0 else []), *self.notes]
+        return columns, rows[:_SHOWN], [*([f"... and {several(more, 'more row')}"] if more > 0 else []), *self.notes]
 
 
 def to_frame(relation: duckdb.DuckDBPyRelation) -> Any:
@@ -86,12 +86,12 @@ def to_frame(relation: duckdb.DuckDBPyRelation) -> Any:
     raise UsageError("A frame needs pandas or Polars: pip install pandas, or pip install polars.")
 
 
-def _sql_type(kind: type, values: Sequence[object]) -> str:
+def _sql_type(kind: type | None, values: Sequence[object]) -> str:
     """The SQL type of a column; names are text where one of them is, and integers otherwise."""
-    if kind is not object:
+    if kind in _SQL:
         return _SQL[kind]
     known = [value for value in values if value is not None]
-    if not known or any(isinstance(value, str) for value in known):
+    if not all(isinstance(value, int) for value in known) or not known:
         return "varchar"
     return "ubigint" if max(known) >= 2**63 else "bigint"  # type: ignore[type-var, operator]
 

@@ -126,11 +126,11 @@ def _shortened(text: str) -> str:
 class Column:
     """One column of a table: its name in frames, its type, and how it looks in tables.
 
-    ``object`` is the type of names, which are text or integers.
+    ``object`` is the type of names, which are text or integers; without a type, each value shows by its own.
     """
 
     name: str
-    kind: type = object
+    kind: type | None = None
     heading: str = ""  # in tables; the name, without it
     show: Callable[[Any], str] | None = None  # from a value that is not None to text; by its type, without it
     align: Literal["left", "right", ""] = ""  # numbers to the right, all else to the left, without it
@@ -142,12 +142,16 @@ class Column:
 
     def cell(self, value: Any) -> str:
         """A value of it as text."""
-        return as_cell(value) if self.show is None or value is None else self.show(value)
+        if value is None:
+            return MISSING
+        return (self.show or (visible if self.kind is object else as_cell))(value)
 
     def on_right(self, values: Iterable[Any]) -> bool:
         """Whether its cells end at the same place."""
-        if self.align or self.kind is not object:
-            return self.align == "right" if self.align else self.kind in (int, float)
+        if self.align:
+            return self.align == "right"
+        if self.kind not in (None, object):
+            return self.kind in (int, float)
         known = [value for value in values if value is not None]
         return bool(known) and all(isinstance(value, int | float) for value in known)
 

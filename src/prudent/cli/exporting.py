@@ -13,13 +13,13 @@ from prudent.cli.terminal import busy, print_json
 @app.command("export", rich_help_panel="Serving")
 def export_command(
     policy: Annotated[Path, typer.Argument(help="The policy, which prudent rank has written.")],
-    to: Annotated[
+    output: Output,
+    format: Annotated[
         str,
         typer.Option(
             help="jsonl, csv, trec-run, elasticsearch-rules, redis or sql; settings in brackets: 'sql(table=lists)'."
         ),
-    ],
-    output: Output,
+    ] = "jsonl",
     memory: Memory = None,
     threads: Threads = None,
     as_json: Json = False,
@@ -28,11 +28,11 @@ def export_command(
     from prudent.engines.duckdb.engine import DuckDB
     from prudent.policies.export import export, parse
 
-    target = parse(to)  # a typo should not wait for the reading
+    chosen = parse(format)  # a typo fails before the policy is read
     check_output(output, [policy])
     with busy("Exporting"):
-        manifest = export(policy, target, output, DuckDB(memory, threads))
+        manifest = export(policy, output, format=chosen, engine=DuckDB(memory, threads))
     if as_json:
         print_json(manifest.to_json())
     else:
-        show_exported(manifest, output, target.load(output))
+        show_exported(manifest, output, chosen.load(output))

@@ -1,8 +1,8 @@
-"""Policy: one list per context with its evidence and provenance; read, write, look up."""
+"""Policy: one ranked list per context, each item with its evidence; read, write, look up."""
 
-import html
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, ItemsView, Iterator, Mapping, Sequence, ValuesView
 from dataclasses import dataclass, field
+from itertools import groupby
 from operator import index
 from os import PathLike
 from pathlib import Path
@@ -10,11 +10,14 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import duckdb
 
-from prudent.base.errors import PolicyError, UnknownContextError, did_you_mean
+from prudent.base.errors import PolicyError, UnknownContextError, UsageError, did_you_mean
+from prudent.base.results import Result
+from prudent.base.text import Column, Columns, Rows, several
 from prudent.counts.counts import Counts
 from prudent.engines.duckdb.engine import DuckDB
-from prudent.engines.duckdb.open import INTEGERS
+from prudent.engines.duckdb.open import INTEGERS, name_as, opened
 from prudent.logs.formats import find_files
+from prudent.logs.log import Table
 from prudent.storage.files import check_not_read, replacing
 from prudent.storage.manifest import Manifest
 from prudent.storage.quoting import file_text, text
@@ -23,35 +26,49 @@ if TYPE_CHECKING:
     from prudent.policies.explain import Explanation
 
 COLUMNS = ("context", "rank", "item", "lower", "mean", "positive", "negative", "impressions")
+_COLUMNS = (
+    Column("context", object),
+    Column("rank", int),
+    Column("item", object),
+    *(Column(name, float) for name in COLUMNS[3:7]),
+    Column("impressions", int),
+)
 
 Name = str | int
-_FEW = 5_000  # contexts among which to look for the one that was meant
+_NEAR = 5_000  # contexts among which a misspelled one is searched
+_LOOKUPS, _ROWS = 20, 2_000_000  # after so many queries, lists of at most so many rows are kept in memory
 
 
-@dataclass(frozen=True, eq=False)
-class Policy:
-    """One ranked list per context, each position with its evidence.
+@dataclass(frozen=True, eq=False, repr=False)
+class Policy(Mapping[Name, list[Name]], Result):
+    """One ranked list per context, each item with its evidence: a mapping from contexts to lists of items.
 
-    ``policy["running shoes"]`` is a list of item names, and ``policy.get("running shoes", mine)`` one to fall back to.
-    The tables are DuckDB relations: ``.df()`` makes a pandas frame of them, ``.pl()`` a Polars one, ``.fetchall()``
-    tuples. A policy that was read from a file has its lists, the scores if their file was named, and no contexts.
+    ``policy["running shoes"]`` is a list of item names and ``policy.get("running shoes", mine)`` falls back to another;
+    contexts iterate in their order. `lists`, `scores` and `contexts` are DuckDB relations; ``to_frame()`` makes a data
+    frame of the lists. A policy read from a file has its lists, the scores if their file was named, and no contexts.
+
+    >>> lists = duckdb.sql("select 'shoes' as query, ['i1', 'i2'] as shown")
+    >>> policy = Policy.from_table(lists, context="query", items="shown")
+    >>> dict(policy)
+    {'shoes': ['i1', 'i2']}
     """
 
-    connection: duckdb.DuckDBPyConnection = field(repr=False)
+    connection: duckdb.DuckDBPyConnection
     manifest: Manifest  # model, bound and other settings, and what it was trained on
     # lists, scores, contexts -> a query for each, or what makes its table and returns it
-    _tables: Mapping[str, str | Callable[[], str]] = field(repr=False)
-    counts: Counts | None = field(default=None, repr=False)  # that it was ranked from
-    files: tuple[Path, ...] = field(default=(), repr=False)  # that it was read from
+    _tables: Mapping[str, str | Callable[[], str]]
+    counts: Counts | None = None  # that it was ranked from
+    files: tuple[Path, ...] = ()  # that it was read from
+    _memory: dict[str, Any] = field(default_factory=dict)  # number of lookups and, after some, the lists
 
     @classmethod
     def read(cls, path: str | PathLike[str], scores: str | PathLike[str] | None = None) -> "Policy":
-        """A policy from the file it was written to, or from the folder of files that Spark wrote.
+        """Read a policy from its file, or from the folder of files that Spark wrote.
 
-        ``scores`` is the file of every candidate's scores, where they were written too.
+        ``scores`` is the file of every candidate's scores, if they were written too.
         """
         files = find_files([path])
-        if len(files) > 1 and not Path(path).is_dir():  # of a folder they are one
+        if len(files) > 1 and not Path(path).is_dir():  # a folder is one policy
             raise PolicyError(f"{path} names {len(files)} files. Read one policy at a time.")
         file = Path(path) if Path(path).is_dir() else files[0]
         connection = DuckDB().open()
@@ -70,12 +87,49 @@ class Policy:
             tables["scores"] = _read_scores(connection, scores)
             check_same_manifest(Path(scores), str(file), manifest)
             files = [*files, *find_files([scores])]
-        # Absolute: whoever asks may do so from another folder.
+        # Absolute, for the working directory may change.
         return cls(connection, manifest, tables, files=tuple(one.resolve() for one in files))
 
+    @classmethod
+    def from_table(
+        cls,
+        table: Any,
+        *,
+        context: str = "context",
+        item: str | None = None,
+        rank: str | None = None,
+        items: str | None = None,
+    ) -> "Policy":
+        """A policy from lists made elsewhere, to evaluate, compare or export them.
+
+        ``table`` is a path or a pandas, Polars, Arrow or DuckDB table with a row per context and its list in the column
+        ``items``, or with a row per ``context``, ``item`` and ``rank`` (from 1). Such a policy has no evidence.
+        """
+        if (items is None) == (item is None and rank is None):
+            raise UsageError("Name the column of lists, items=..., or the two columns item=... and rank=...")
+        columns = {"items": items} if items else {"item": item or "item", "rank": rank or "rank"}
+        source = _Lists(table, {"context": context, **columns})
+        connection = DuckDB().open()
+        with opened(connection, source) as found:
+            named = name_as("context", found.types["context"], source)
+            if items:
+                element = name_as("item", found.types["items"].removesuffix("[]"), source)
+                rows = f"select {named} as context, unnest(range(1, len(items) + 1)) as rank, unnest(items) as item"
+            else:
+                element = name_as("item", found.types["item"], source)
+                rows = f"select {named} as context, rank::bigint as rank, item"
+            unknown = ", ".join(f"null::{kind} as {name}" for name, kind in zip(COLUMNS[3:], _EVIDENCE, strict=True))
+            connection.execute(
+                f"create temp table lists as select context, rank::integer as rank, {element} as item, {unknown} "
+                f"from ({rows} from source) order by context, rank"
+            )
+        check_lists(connection, "lists")
+        files = tuple(find_files(table)) if source.in_files else ()
+        return cls(connection, Manifest("policy", prudent=""), {"lists": "from lists"}, files=files)
+
     def write(self, path: str | PathLike[str], scores: str | PathLike[str] | None = None) -> None:
-        """Write the lists to a Parquet file, its manifest beside it, and, if asked, every candidate's scores."""
-        # In order once more: how a file is packed depends on how its rows arrive, and they come in parts.
+        """Write the lists to a Parquet file with its manifest beside it and, if named, the scores to another."""
+        # Sorted again: rows come in parts, and the bytes of a file depend on the order in which they arrive.
         for table, target, order in (("lists", path, "context, rank"), ("scores", scores, "context, item")):
             if target is not None:
                 check_not_read(target, () if self.counts is None else self.counts.files)
@@ -97,21 +151,21 @@ class Policy:
     def contexts(self) -> duckdb.DuckDBPyRelation:
         """One row per context.
 
-        ``lists`` that were logged; ``value`` of the new list as estimated, and ``lower``, its pessimistic value, which
-        is that of the lower bounds of its items; the same of the list that was mostly shown, ``incumbent_value`` and
-        ``incumbent_lower``; and whether the two lists ``differ``. A pessimistic value is no bound at a stated level.
+        ``lists`` is how many were logged; ``value`` the estimated value of the new list, and ``lower`` its pessimistic
+        value, which is that of the lower bounds of its items; ``incumbent_value`` and ``incumbent_lower`` are those of
+        the incumbent list; ``differ`` is whether the two lists do. A pessimistic value is no bound at a stated level.
         """
         return self.connection.sql(self._query("contexts"))
 
     def explain(self, context: str | SupportsIndex, counts: Counts | None = None) -> "Explanation":
-        """Why the list of a context is what it is, beside the list that was mostly shown.
+        """Why the list of a context is what it is, beside the incumbent list.
 
-        A policy that was read from a file does not have the counts that it came from: without them, it is not known
-        what was mostly shown, and how often it was clicked.
+        A policy read from a file does not have the counts it came from: without them, the incumbent list and the
+        number of clicks are not known.
         """
         from prudent.policies.explain import explain
 
-        self[context]  # known, or an error that says what was meant
+        self[context]  # known, or an error with the nearest name
         name = context if isinstance(context, str) else index(context)
         return explain(self, [name], self.counts if counts is None else counts)[0]
 
@@ -121,11 +175,13 @@ class Policy:
         query = self._tables[table]
         return query if isinstance(query, str) else query()
 
+    # --- the mapping ----------------------------------------------------------------------------------------------
+
     def __getitem__(self, context: str | SupportsIndex) -> list[Name]:
-        found = self._find(context)
-        if not found:
+        items = self._find(context)
+        if not items:
             raise UnknownContextError(self._unknown(context))
-        return found
+        return items
 
     def get(self, context: str | SupportsIndex, default: Any = None) -> Any:
         """The list of a context, or `default`, such as the list of your own ranking."""
@@ -133,32 +189,6 @@ class Policy:
 
     def __contains__(self, context: object) -> bool:
         return bool(self._find(context))
-
-    def _find(self, context: object) -> list[Name]:
-        if not isinstance(context, str):
-            try:  # NumPy's integers are as good as Python's; True is no name
-                context = index(context) if not isinstance(context, bool) else None  # type: ignore[arg-type]
-            except TypeError:
-                return []
-        if context is None or isinstance(context, str) != self._named_by_text:
-            return []  # 7 is not '7'
-        query = f"select item from ({self._query('lists')}) where context = ? order by rank"
-        try:
-            return [item for (item,) in self.connection.execute(query, [context]).fetchall()]
-        except duckdb.Error:  # a number of more than 64 bits, or text that is no UTF-8: nothing is called that
-            return []
-
-    def _unknown(self, context: str | SupportsIndex) -> str:
-        if isinstance(context, str) != self._named_by_text:
-            kind = "text" if self._named_by_text else "integers"
-            return f"No list for {context!r}: contexts are {kind} in this policy, and 7 is not '7'."
-        few = isinstance(context, str) and len(self) <= _FEW  # comparing takes longer than a miss should
-        near = did_you_mean(str(context), (str(name) for name in self)) if few else ""
-        return f"No list for {context!r}.{near} Keep your own ranking there."
-
-    @property
-    def _named_by_text(self) -> bool:
-        return str(self.lists().types[0]) == "VARCHAR"
 
     def __iter__(self) -> Iterator[Name]:
         query = f"select context from ({self._query('lists')}) where rank = 1 order by context"
@@ -168,37 +198,149 @@ class Policy:
         query = f"select count(distinct context) from ({self._query('lists')})"
         return int(self.connection.execute(query).fetchall()[0][0])
 
-    def _sample(self, contexts: int = 5) -> list[tuple[Any, ...]]:
-        return self.connection.execute(
-            f"from ({self._query('lists')}) where context in (select context from ({self._query('lists')}) "
-            f"where rank = 1 order by context limit {contexts}) order by context, rank"
-        ).fetchall()
+    def items(self) -> ItemsView[Name, list[Name]]:
+        """Contexts with their lists, read once from the first to the last."""
+        return _Items(self)
 
-    def _title(self) -> str:
+    def values(self) -> ValuesView[list[Name]]:
+        """The lists, in the order of contexts."""
+        return _Values(self)
+
+    def _read_lists(self) -> Iterator[tuple[Name, list[Name]]]:
+        query = f"select context, item from ({self._query('lists')}) order by context, rank"
+        for context, pairs in groupby(self.connection.execute(query).fetchall(), key=lambda row: row[0]):
+            yield context, [item for _, item in pairs]
+
+    def _find(self, context: object) -> list[Name]:
+        if not isinstance(context, str):
+            try:  # NumPy's integers are as good as Python's; True is no name
+                context = index(context) if not isinstance(context, bool) else None  # type: ignore[arg-type]
+            except TypeError:
+                return []
+        if context is None or isinstance(context, str) != self._named_by_text:
+            return []  # 7 is not '7'
+        if (lists := self._in_memory()) is not None:
+            return list(lists.get(context, ()))
+        query = f"select item from ({self._query('lists')}) where context = ? order by rank"
+        try:
+            return [item for (item,) in self.connection.execute(query, [context]).fetchall()]
+        except duckdb.Error:  # a number of more than 64 bits, or text that is no UTF-8: nothing is called that
+            return []
+
+    def _in_memory(self) -> dict[Name, list[Name]] | None:
+        """All lists, after some lookups and unless they are too many: a query per context would make dict() slow."""
+        memory = self._memory
+        memory["lookups"] = memory.get("lookups", 0) + 1
+        if memory["lookups"] == _LOOKUPS:
+            rows = self.connection.execute(f"select count(*) from ({self._query('lists')})").fetchall()[0][0]
+            memory["lists"] = dict(self._read_lists()) if rows <= _ROWS else None
+        return memory.get("lists")
+
+    def _unknown(self, context: str | SupportsIndex) -> str:
+        if isinstance(context, str) != self._named_by_text:
+            kind = "text" if self._named_by_text else "integers"
+            return f"No list for {context!r}: contexts are {kind} in this policy, and 7 is not '7'."
+        few = isinstance(context, str) and len(self) <= _NEAR  # more would take longer than a miss may
+        near = did_you_mean(str(context), (str(name) for name in self)) if few else ""
+        return f"No list for {context!r}.{near} Keep your own ranking there."
+
+    @property
+    def _named_by_text(self) -> bool:
+        if "text" not in self._memory:
+            self._memory["text"] = str(self.lists().types[0]) == "VARCHAR"
+        return bool(self._memory["text"])
+
+    # --- the table ------------------------------------------------------------------------------------------------
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """Those of the lists."""
+        return _COLUMNS
+
+    def rows(self) -> Rows:
+        """The lists, item by item, in the order of contexts and ranks."""
+        return self.relation().fetchall()
+
+    def relation(self) -> duckdb.DuckDBPyRelation:
+        """The lists as a DuckDB relation."""
+        return self.connection.sql(f"from ({self._query('lists')}) order by context, rank")
+
+    @property
+    def title(self) -> str:
+        """How many lists it has, and what made them."""
         settings = self.manifest.settings
-        made_by = ", ".join(str(settings[key]) for key in ("model", "bound", "method") if key in settings)
-        return f"Policy for {len(self):,} context{'' if len(self) == 1 else 's'}" + (
-            f" by {made_by}" if made_by else ""
-        )
+        made_by = ", ".join(str(settings[key]) for key in ("model", "bound", "baseline") if key in settings)
+        return f"Policy for {several(len(self), 'context')}{made_by and f' by {made_by}'}"
+
+    def table(self) -> tuple[Columns, Rows]:
+        """The lists of the contexts that were shown most, the most shown first."""
+        rows = self._most_shown(3)
+        known = [
+            column
+            for column, values in zip(_COLUMNS, zip(*rows, strict=True), strict=True)
+            if any(value is not None for value in values)
+        ]
+        kept = [_COLUMNS.index(column) for column in known]
+        return known, [[row[i] for i in kept] for row in rows]
+
+    def _most_shown(self, contexts: int) -> list[tuple[Any, ...]]:
+        lists = self._query("lists")
+        return self.connection.execute(
+            f"select lists.* from ({lists}) as lists join (select context, sum(impressions) as shown from ({lists}) "
+            f"group by context order by shown desc nulls last, context limit {contexts}) as most using (context) "
+            "order by shown desc nulls last, context, rank"
+        ).fetchall()
 
     def __repr__(self) -> str:
         lists: dict[Name, list[str]] = {}
-        for context, _, item, *_ in self._sample():
+        for context, _, item, *_ in self._most_shown(5):
             lists.setdefault(context, []).append(repr(item))
         shown = [
             f"  {context!r}: [{', '.join(items[:4])}{', ...' if len(items) > 4 else ''}]"
             for context, items in lists.items()
         ]
-        return "\n".join([self._title(), *shown, *(["  ..."] if len(self) > len(lists) else [])])
+        return "\n".join([self.title, *shown, *(["  ..."] if len(self) > len(lists) else [])])
 
-    def _repr_html_(self) -> str:
-        head = "".join(f"<th>{name}</th>" for name in COLUMNS)
-        body = "".join(
-            "<tr>" + "".join(f"<td>{html.escape(_format(value))}</td>" for value in row) + "</tr>"
-            for row in self._sample(contexts=3)
-        )
-        title = html.escape(self._title())
-        return f"<table><caption>{title}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    __str__ = __repr__
+
+
+class _Items(ItemsView[Name, list[Name]]):
+    _mapping: Policy
+
+    def __iter__(self) -> Iterator[tuple[Name, list[Name]]]:
+        return self._mapping._read_lists()
+
+
+class _Values(ValuesView[list[Name]]):
+    _mapping: Policy
+
+    def __iter__(self) -> Iterator[list[Name]]:
+        return (items for _, items in self._mapping._read_lists())
+
+
+@dataclass(frozen=True)
+class _Lists(Table):
+    """Lists made elsewhere."""
+
+    source: Any
+    named: dict[str, str]
+
+    @property
+    def columns(self) -> dict[str, str]:
+        """Its columns, as the caller names them."""
+        return self.named
+
+
+_EVIDENCE = ("double", "double", "double", "double", "bigint")
+
+
+def as_policy(source: Policy | str | PathLike[str]) -> Policy:
+    """The policy, or the one in a file."""
+    if isinstance(source, Policy):
+        return source
+    if isinstance(source, str | PathLike):
+        return Policy.read(source)
+    raise UsageError(f"A {type(source).__name__} is not a policy: give a Policy or the path of one.")
 
 
 def _check_types(file: Path, described: Sequence[Sequence[str]]) -> None:
@@ -261,7 +403,3 @@ def check_same_manifest(scores: Path, policy: str, manifest: Manifest) -> None:
     other = read_manifest(scores)
     if other.prudent and manifest.prudent and other != manifest:
         raise PolicyError(f"{scores} has the scores of another policy than {policy}, as their manifests say.")
-
-
-def _format(value: object) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -75,5 +75,5 @@ def policy_of(folder: Path, lists: Lists) -> prudent.Policy:
 
 
 def exported(policy: prudent.Policy, to: str, folder: Path) -> bytes:
-    prudent.export(policy, to=to, path=folder / "exported")
+    prudent.export(policy, folder / "exported", format=to)
     return (folder / "exported").read_bytes()

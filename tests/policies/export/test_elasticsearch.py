@@ -73,9 +73,9 @@ def test_rules_are_split_at_the_limit(rules: int, sizes: list[int], tmp_path: Pa
     target = ElasticsearchRules(name="shop", metadata="q", rules=rules)
     if len(sizes) > 10:
         with pytest.warns(PrudentWarning, match="There are 250 rulesets, and one search names at most 10"):
-            manifest = prudent.export(policy_of(tmp_path, lists), target, tmp_path / "exported")
+            manifest = prudent.export(policy_of(tmp_path, lists), tmp_path / "exported", format=target)
     else:
-        manifest = prudent.export(policy_of(tmp_path, lists), target, tmp_path / "exported")
+        manifest = prudent.export(policy_of(tmp_path, lists), tmp_path / "exported", format=target)
     sets = rulesets((tmp_path / "exported").read_bytes(), rules)
     assert list(sets) == [f"shop-{number}" for number in range(1, len(sizes) + 1)]
     assert [len(one) for one in sets.values()] == sizes

@@ -8,7 +8,7 @@ import pytest
 
 import prudent
 from prudent.base.errors import PolicyError, UsageError, WriteError
-from prudent.policies.export import Redis, parse, targets
+from prudent.policies.export import Redis, formats, parse
 from tests.command import run
 from tests.policies.export.policies import HOSTILE, Lists, exported, policy_of, write
 
@@ -21,24 +21,24 @@ def test_a_ranked_policy_and_its_file_give_the_same(tmp_path: Path) -> None:
     )
     policy = prudent.rank(prudent.count(log), model="cm", bound="hoeffding(delta=0.2)")
     policy.write(tmp_path / "policy.parquet")
-    for to in targets:
-        prudent.export(tmp_path / "policy.parquet", to, tmp_path / "of-file")
+    for to in formats:
+        prudent.export(tmp_path / "policy.parquet", tmp_path / "of-file", format=to)
         assert exported(policy, to, tmp_path) == (tmp_path / "of-file").read_bytes()
 
 
 @pytest.mark.parametrize(
     ("to", "said"),
     [
-        ("reddis", "No target is called 'reddis'. Did you mean 'redis'?"),
+        ("reddis", "No export format is called 'reddis'. Did you mean 'redis'?"),
         ("sql(tabel=x)", "sql has no setting 'tabel'. Did you mean 'table'?"),
         ("jsonl(x=1)", "It has none"),
         ("redis(key=7)", "key is 7.0; it is a name"),
-        (5, "5 is no target. Known: csv, elasticsearch-rules, jsonl"),
+        (5, "5 is not an export format. Known: csv, elasticsearch-rules, jsonl"),
     ],
 )
-def test_no_targets(to: str, said: str, tmp_path: Path) -> None:
+def test_no_formats(to: str, said: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError) as refused:
-        prudent.export(policy_of(tmp_path, PLAIN), to, tmp_path / "exported")
+        prudent.export(policy_of(tmp_path, PLAIN), tmp_path / "exported", format=to)
     assert said in str(refused.value)
     assert not (tmp_path / "exported").exists()
 
@@ -61,7 +61,7 @@ def test_no_targets(to: str, said: str, tmp_path: Path) -> None:
 def test_the_name_of_a_program_leads_to_its_target(program: str, target: str) -> None:
     with pytest.raises(UsageError, match=f"Did you mean '{target}'\\? Known: csv, "):
         parse(program)
-    assert target in targets
+    assert target in formats
 
 
 def test_no_policy_is_overwritten_by_its_own_export(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -74,10 +74,10 @@ def test_no_policy_is_overwritten_by_its_own_export(tmp_path: Path, monkeypatch:
     for one in given:
         for path in ("policy.parquet", "elsewhere/../policy.parquet", tmp_path / "policy.parquet", "link.parquet"):
             with pytest.raises(UsageError, match="would be overwritten by its own result"):
-                prudent.export(one, "csv", path)
+                prudent.export(one, path, format="csv")
     monkeypatch.chdir(tmp_path / "elsewhere")
     with pytest.raises(UsageError, match="would be overwritten"):
-        prudent.export(given[1], "csv", "../policy.parquet")
+        prudent.export(given[1], "../policy.parquet", format="csv")
     assert (tmp_path / "policy.parquet").read_bytes() == before
 
 
@@ -88,27 +88,27 @@ def test_no_policy(tmp_path: Path) -> None:
         connection.execute(f"copy (select context, item {policy}) to '{tmp_path}/other.parquet'")
         connection.execute(f"copy (select * replace (0.5::double as item) {policy}) to '{tmp_path}/odd.parquet'")
     with pytest.raises(PolicyError, match="is not a policy: it has the columns context, item"):
-        prudent.export(tmp_path / "other.parquet", "jsonl", tmp_path / "exported")
+        prudent.export(tmp_path / "other.parquet", tmp_path / "exported", format="jsonl")
     with pytest.raises(PolicyError, match="The items of this policy are double"):
-        prudent.export(tmp_path / "odd.parquet", "jsonl", tmp_path / "exported")
+        prudent.export(tmp_path / "odd.parquet", tmp_path / "exported", format="jsonl")
 
 
 def test_too_little_memory(tmp_path: Path) -> None:
     policy = policy_of(tmp_path, {f"context {i}": [f"item {k}" for k in range(10)] for i in range(30_000)})
     with pytest.raises(PolicyError, match=r"needs more memory than allowed: .* Raise --memory"):
-        prudent.export(policy, "sql", tmp_path / "exported", prudent.DuckDB(memory="8MB", threads=1))
+        prudent.export(policy, tmp_path / "exported", format="sql", engine=prudent.DuckDB(memory="8MB", threads=1))
     assert [file.name for file in tmp_path.iterdir()] == ["policy.parquet"]
 
 
 def test_no_place(tmp_path: Path) -> None:
     policy = policy_of(tmp_path, PLAIN)
     with pytest.raises(WriteError, match="there is no folder"):
-        prudent.export(policy, "jsonl", tmp_path / "nowhere" / "exported")
+        prudent.export(policy, tmp_path / "nowhere" / "exported", format="jsonl")
 
 
 def test_text_in_settings_is_data(tmp_path: Path) -> None:
     """A quote in a key ends nothing: keys go into queries through one function."""
-    prudent.export(policy_of(tmp_path, PLAIN), Redis(key="k'); drop table lists; --"), tmp_path / "exported")
+    prudent.export(policy_of(tmp_path, PLAIN), tmp_path / "exported", format=Redis(key="k'); drop table lists; --"))
     content = (tmp_path / "exported").read_bytes()
     assert b"$25\r\nk'); drop table lists; --\r\n" in content
 
@@ -122,7 +122,7 @@ def test_text_in_settings_is_data(tmp_path: Path) -> None:
 )
 def test_command(to: str, next_: str, tmp_path: Path) -> None:
     policy, output = write(tmp_path / "policy.parquet", HOSTILE), tmp_path / "it's out"
-    ran = run("export", policy, "--to", to, "-o", output)
+    ran = run("export", policy, "--format", to, "-o", output)
     assert ran.code == 0
     assert f"Wrote 10 lists, {sum(map(len, HOSTILE.values()))} items in all, to" in ran.said
     assert next_ in ran.said
@@ -131,9 +131,9 @@ def test_command(to: str, next_: str, tmp_path: Path) -> None:
 
 def test_command_says_how_many_rulesets(tmp_path: Path) -> None:
     policy = write(tmp_path / "policy.parquet", PLAIN)
-    ran = run("export", policy, "--to", "elasticsearch-rules(rules=1)", "-o", tmp_path / "out")
+    ran = run("export", policy, "--format", "elasticsearch-rules(rules=1)", "-o", tmp_path / "out")
     assert "Wrote 2 lists, 3 items in all in 2 rulesets, to" in ran.said
-    ran = run("export", policy, "--to", "elasticsearch-rules(rules=1)", "-o", tmp_path / "out", "--json")
+    ran = run("export", policy, "--format", "elasticsearch-rules(rules=1)", "-o", tmp_path / "out", "--json")
     assert json.loads(ran.out)["results"]["rulesets"][1] == {
         "ruleset_id": "prudent-2",
         "rules": 1,
@@ -145,12 +145,12 @@ def test_command_says_how_many_rulesets(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("args", "code", "said"),
     [
-        (["policy.parquet", "--to", "reddis", "-o", "out"], 2, "Did you mean 'redis'"),
-        (["policy.parquet", "--to", "postgres", "-o", "out"], 2, "Did you mean 'sql'"),
-        (["policy.parquet", "--to", "csv", "-o", "policy.parquet"], 2, "is named twice"),
-        (["polcy.parquet", "--to", "csv", "-o", "out"], 3, "Did you mean 'policy.parquet'"),
-        (["policy.parquet", "--to", "csv", "-o", "nowhere/out"], 4, "there is no folder"),
-        (["policy.parquet", "--to", "trec-run", "-o", "out"], 3, "trec-run(contexts=numbered)"),
+        (["policy.parquet", "--format", "reddis", "-o", "out"], 2, "Did you mean 'redis'"),
+        (["policy.parquet", "--format", "postgres", "-o", "out"], 2, "Did you mean 'sql'"),
+        (["policy.parquet", "--format", "csv", "-o", "policy.parquet"], 2, "is named twice"),
+        (["polcy.parquet", "--format", "csv", "-o", "out"], 3, "Did you mean 'policy.parquet'"),
+        (["policy.parquet", "--format", "csv", "-o", "nowhere/out"], 4, "there is no folder"),
+        (["policy.parquet", "--format", "trec-run", "-o", "out"], 3, "trec-run(contexts=numbered)"),
     ],
 )
 def test_refusals(args: list[str], code: int, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

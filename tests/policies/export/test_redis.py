@@ -60,7 +60,7 @@ def test_the_key_is_a_setting(socket: Path, tmp_path: Path) -> None:
     lists: Lists = {"a": ["x"]}
     policy = policy_of(tmp_path, lists)
     for key in ("shop:lists", "it's {odd}"):
-        prudent.export(policy, Redis(key=key), tmp_path / "keyed")
+        prudent.export(policy, tmp_path / "keyed", format=Redis(key=key))
         assert load_redis(socket, (tmp_path / "keyed").read_bytes()).returncode == 0
         assert held(socket, key) == as_held(lists)
     for wrong in ("", 7, "a\0"):

@@ -83,7 +83,7 @@ def test_impressions_that_are_not_whole_come_after_whole_ones(server: Server, tm
 @pytest.mark.parametrize("table", ["lists", "Lists", 'a"b', "select", "a.b; drop table x", "x" * 63])
 def test_the_table_is_a_setting(table: str, server: Server, tmp_path: Path) -> None:
     lists: Lists = {"a": ["x", "y"]}
-    prudent.export(policy_of(tmp_path, lists), Sql(table), tmp_path / "lists.sql")
+    prudent.export(policy_of(tmp_path, lists), tmp_path / "lists.sql", format=Sql(table))
     for _ in range(2):
         assert load_postgres(server, (tmp_path / "lists.sql").read_bytes()).returncode == 0
     quoted = '"' + table.replace('"', '""') + '"'

@@ -1,6 +1,6 @@
-"""The lists of a policy in the words of the programs that serve them; each module registers one target.
+"""The lists of a policy in files that other programs load; each module registers a format.
 
->>> list(targets)
+>>> list(formats)
 ['csv', 'elasticsearch-rules', 'jsonl', 'redis', 'sql', 'trec-run']
 >>> str(parse("sql(table=lists)"))
 'sql(table=lists)'
@@ -16,13 +16,13 @@ import duckdb
 from prudent.base.errors import PolicyError, UsageError
 from prudent.engines.duckdb.engine import DuckDB
 from prudent.engines.duckdb.open import INTEGERS
-from prudent.policies.export.base import Target, targets
+from prudent.policies.export.base import Format, formats
 from prudent.policies.export.elasticsearch import ElasticsearchRules
 from prudent.policies.export.plain import Csv, JsonLines
 from prudent.policies.export.redis import Redis
 from prudent.policies.export.sql import Sql
 from prudent.policies.export.trec import TrecRun
-from prudent.policies.policy import Policy, check_lists
+from prudent.policies.policy import Policy, as_policy, check_lists
 from prudent.storage.files import TemporaryFolder, check_not_read, check_target, reason, replacing
 from prudent.storage.manifest import Manifest
 from prudent.storage.quoting import file_text, text
@@ -30,66 +30,67 @@ from prudent.storage.quoting import file_text, text
 __all__ = [
     "Csv",
     "ElasticsearchRules",
+    "Format",
     "JsonLines",
     "Redis",
     "Sql",
-    "Target",
     "TrecRun",
     "export",
+    "formats",
     "parse",
-    "targets",
 ]
 
-parse = targets.parse
-"""The target that a spelling stands for."""
+parse = formats.parse
+"""The format that a spelling stands for."""
 
 
 def export(
     policy: Policy | str | PathLike[str],
-    to: str | Target,
-    path: str | PathLike[str],
+    to: str | PathLike[str],
+    *,
+    format: str | Format = "jsonl",
     engine: DuckDB | None = None,
 ) -> Manifest:
-    """Write the lists of a policy to a file that another program reads, and return its manifest.
+    """Write the lists of a policy, or of the file of one, for another program, and return the manifest.
 
-    ``policy`` is one, or the file of one. ``to`` is ``jsonl``, ``csv``, ``trec-run``, ``elasticsearch-rules``,
-    ``redis`` or ``sql``, with settings in brackets: ``"sql(table=lists)"``. The same policy gives the same bytes. The
-    file is written whole or not at all, and what it holds is loaded whole or not at all where the program can do that.
+    ``format`` is ``jsonl``, ``csv``, ``trec-run``, ``elasticsearch-rules``, ``redis`` or ``sql``, with settings in
+    brackets: ``"sql(table=lists)"``. The same policy gives the same bytes. The file is written whole or not at all, and
+    loads whole or not at all where the program supports that.
 
     >>> import duckdb, pathlib, prudent, tempfile
     >>> clicks = "select 'shoes' as context, ['i1', 'i2'] as items, [0, 1] as clicks from range(9)"
     >>> log = prudent.Log(duckdb.sql(clicks))
     >>> policy = prudent.rank(prudent.count(log), model="cm", bound="mle")
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     done = prudent.export(policy, to="jsonl", path=f"{folder}/lists.jsonl")
+    ...     done = prudent.export(policy, to=f"{folder}/lists.jsonl")
     ...     print(pathlib.Path(folder, "lists.jsonl").read_text(), end="")
     {"context":"shoes","items":["i2","i1"],"lower":[1.0,0.0]}
     """
-    target = parse(to) if isinstance(to, str) else to
-    if not isinstance(target, Target):
-        raise UsageError(f"{to!r} is no target. Known: {', '.join(targets)}.")
-    check_target(path)
-    given = policy if isinstance(policy, Policy) else Policy.read(policy)
-    check_not_read(path, given.files)
+    chosen = parse(format) if isinstance(format, str) else format
+    if not isinstance(chosen, Format):
+        raise UsageError(f"{format!r} is not an export format. Known: {', '.join(formats)}.")
+    check_target(to)
+    source = as_policy(policy)
+    check_not_read(to, source.files)
     folder = TemporaryFolder()
     lists = folder.path / "lists.parquet"
     with _enough_memory(), (engine or DuckDB()).connect(spill=folder.path) as connection:
-        given.lists().write_parquet(str(lists))  # into a database of our own, which may spill
-        for step in (*_views(lists), *target.macros):
+        source.lists().write_parquet(str(lists))  # into a database of our own, which may spill
+        for step in (*_views(lists), *chosen.macros):
             connection.execute(step)
         _check_types(connection)
         check_lists(connection, "lists")
-        parts = target.parts(connection)
-        with replacing(path) as part, _enough_memory():
+        parts = chosen.parts(connection)
+        with replacing(to) as part, _enough_memory():
             connection.execute(f"copy ({parts}) to {text(part)} (format blob)")
         ((contexts, items),) = connection.execute("select count(distinct context), count(*) from lists").fetchall()
         manifest = Manifest(
             "export",
-            {"to": str(target), "policy": given.manifest.settings},
-            given.manifest.sources,
-            {"contexts": contexts, "items": items, **target.about(connection)},
+            {"format": str(chosen), "policy": source.manifest.settings},
+            source.manifest.sources,
+            {"contexts": contexts, "items": items, **chosen.about(connection)},
         )
-    manifest.write(path)
+    manifest.write(to)
     return manifest
 
 
@@ -102,7 +103,7 @@ def _enough_memory() -> Iterator[None]:
 
 
 def _views(lists: Path) -> tuple[str, ...]:
-    """What makes the views that targets read; see `Target`."""
+    """SQL that makes the views that formats read; see `Format`."""
     return (
         f"""
             create temp view lists as
@@ -110,7 +111,7 @@ def _views(lists: Path) -> tuple[str, ...]:
                 positive::double as positive, negative::double as negative, impressions
             from read_parquet({file_text(lists)}, hive_partitioning = false)
         """,
-        # JSON knows no infinity: what a bound says of an item that it knows nothing about is null there.
+        # JSON has no infinity: the bound of an item without evidence is null there.
         """
             create temp view numbered as
             select context, list(item order by rank) as items,

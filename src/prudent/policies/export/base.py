@@ -1,4 +1,4 @@
-"""What every target has: a query for the bytes of its file, and a look at the names that it cannot hold."""
+"""What every export format has: a query for the bytes of its file, and a check for names that it cannot hold."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -11,8 +11,8 @@ from prudent.base.errors import PolicyError, UsageError
 from prudent.base.spec import Registry
 
 
-class Target(ABC):
-    """A kind of file to export to; its settings are its fields.
+class Format(ABC):
+    """A file format to export to; its settings are its fields.
 
     Queries read the view `lists`, which has the columns of a policy, and `numbered`, with one row per context:
     `context`, `items` and `lower` in the order of ranks, and `number`, from 1, in the order of contexts.
@@ -24,15 +24,15 @@ class Target(ABC):
     def parts(self, connection: duckdb.DuckDBPyConnection) -> str:
         """A query for the parts of the file, in their order: bytes, one column.
 
-        Names that the target cannot hold are an error here, before anything is written.
+        Names that the format cannot hold are an error here, before anything is written.
         """
 
     def about(self, connection: duckdb.DuckDBPyConnection) -> dict[str, Any]:
-        """What the manifest says beyond the numbers."""
+        """Further entries of the manifest."""
         return {}
 
     def load(self, path: Path) -> str:
-        """The command that loads the file, if there is one."""
+        """The command that loads the file; empty where there is none."""
         return ""
 
 
@@ -48,13 +48,13 @@ _PROGRAMS = {
     "ndjson": "jsonl",
     "valkey": "redis",
 }
-"""What else people call a target, mostly by the program that reads it."""
+"""What else people call a format, mostly by the program that reads it."""
 
 
-class Targets(Registry[Target]):
-    """The targets by name; for a name that a program has, the error says which target is meant."""
+class Formats(Registry[Format]):
+    """The formats by name; the error for the name of a program names its format."""
 
-    def __getitem__(self, name: str) -> type[Target]:
+    def __getitem__(self, name: str) -> type[Format]:
         if name in _PROGRAMS:
             raise UsageError(
                 f"No {self.kind} is called {name!r}. Did you mean {_PROGRAMS[name]!r}? Known: {', '.join(self)}."
@@ -62,11 +62,11 @@ class Targets(Registry[Target]):
         return super().__getitem__(name)
 
 
-targets = Targets("target", "prudent.exports", "parts")
+formats = Formats("export format", "prudent.exports", "parts")
 
 
 def refuse(connection: duckdb.DuckDBPyConnection, column: str, bad: str, why: str) -> None:
-    """Raise if a name in a column, `context` or `item`, is bad by a condition on `name`; say the first, and why."""
+    """Raise if a name in a column, `context` or `item`, is bad by a condition on `name`; the message has the first."""
     found = connection.execute(
         f"select min(name), count(distinct name) from (select {column}::varchar as name from lists) where {bad}"
     ).fetchall()
@@ -81,6 +81,6 @@ def _short(name: str) -> str:
 
 
 def check_name(setting: str, value: object) -> None:
-    """Names in settings are text; ``key=7`` on the command line reads as a number, which names nothing."""
+    """Names in settings are text; ``key=7`` on the command line is read as a number, which is no name."""
     if not isinstance(value, str) or not value or "\0" in value:
         raise UsageError(f"{setting} is {value!r}; it is a name, of at least one character.")

@@ -8,7 +8,7 @@ from typing import Any
 import duckdb
 
 from prudent.base.errors import PrudentWarning, UsageError
-from prudent.policies.export.base import Target, check_name, refuse, targets
+from prudent.policies.export.base import Format, check_name, formats, refuse
 from prudent.storage.quoting import text
 
 PINNED = 100
@@ -20,9 +20,9 @@ AT_ONCE = 10
 _ID_BYTES = 512
 
 
-@targets.register("elasticsearch-rules")
+@formats.register("elasticsearch-rules")
 @dataclass(frozen=True)
-class ElasticsearchRules(Target):
+class ElasticsearchRules(Format):
     """Requests, two lines each: ``PUT /_query_rules/NAME-1``, and the ruleset as JSON.
 
     Each context is a rule that pins the items of its list where ``metadata`` of the search equals the context, to the
@@ -66,7 +66,7 @@ class ElasticsearchRules(Target):
         )
 
     def parts(self, connection: duckdb.DuckDBPyConnection) -> str:
-        """See `Target.parts`."""
+        """See `Format.parts`."""
         self._check(connection)
         # Everything is text: numbers would be compared as floating point.
         rule = f"""{{

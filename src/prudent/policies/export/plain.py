@@ -4,34 +4,34 @@ from dataclasses import dataclass
 
 import duckdb
 
-from prudent.policies.export.base import Target, targets
+from prudent.policies.export.base import Format, formats
 from prudent.policies.policy import COLUMNS
 
 
-@targets.register("jsonl")
+@formats.register("jsonl")
 @dataclass(frozen=True)
-class JsonLines(Target):
+class JsonLines(Format):
     """One line per context: ``{"context": ..., "items": [...], "lower": [...]}``, the best item first.
 
     Names are strings or integers, as they are in the policy. A bound of minus infinity is ``null``.
     """
 
     def parts(self, connection: duckdb.DuckDBPyConnection) -> str:
-        """See `Target.parts`."""
+        """See `Format.parts`."""
         line = "to_json({'context': context, 'items': items, 'lower': lower})"
         return f"select encode({line}::varchar || chr(10)) from numbered order by number"
 
 
-@targets.register("csv")
+@formats.register("csv")
 @dataclass(frozen=True)
-class Csv(Target):
+class Csv(Format):
     """One line per item, with the columns of the policy, as RFC 4180 has it: CRLF, and quotes doubled inside of quotes.
 
     Text stands in quotes and numbers do not, so that ``"7"`` and ``7`` stay apart.
     """
 
     def parts(self, connection: duckdb.DuckDBPyConnection) -> str:
-        """See `Target.parts`."""
+        """See `Format.parts`."""
         kinds = {name: kind for name, kind, *_ in connection.execute("describe lists").fetchall()}
         quoted = """'"' || replace({0}, '"', '""') || '"'"""
         columns = [

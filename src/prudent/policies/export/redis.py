@@ -6,7 +6,7 @@ from pathlib import Path
 
 import duckdb
 
-from prudent.policies.export.base import Target, check_name, targets
+from prudent.policies.export.base import Format, check_name, formats
 from prudent.storage.quoting import text
 
 _DAY = 24 * 60 * 60  # seconds after which what a broken load left behind goes by itself
@@ -27,9 +27,9 @@ return 'OK'
 """
 
 
-@targets.register("redis")
+@formats.register("redis")
 @dataclass(frozen=True)
-class Redis(Target):
+class Redis(Format):
     """The commands, in Redis's protocol, that fill the hash ``key``: fields are contexts, values JSON arrays of items.
 
     The lists are loaded under another key, which no reader knows, and take the place of the old ones in one step, if
@@ -46,7 +46,7 @@ class Redis(Target):
         check_name("key", self.key)
 
     def parts(self, connection: duckdb.DuckDBPyConnection) -> str:
-        """See `Target.parts`."""
+        """See `Format.parts`."""
         # Loads of two policies at once do not meet under one key. In braces, so that a cluster keeps both together.
         said = "md5_number(concat_ws(chr(0), strlen(context::varchar), context, to_json(items)))"
         ((contexts, digest),) = connection.execute(
@@ -68,7 +68,7 @@ class Redis(Target):
         """
 
     def load(self, path: Path) -> str:
-        """See `Target.load`."""
+        """See `Format.load`."""
         return f"redis-cli --pipe < {shlex.quote(str(path))}"
 
 

@@ -8,7 +8,7 @@ import duckdb
 
 from prudent.base.errors import UsageError
 from prudent.engines.duckdb.open import INTEGERS
-from prudent.policies.export.base import Target, check_name, refuse, targets
+from prudent.policies.export.base import Format, check_name, formats, refuse
 from prudent.policies.policy import COLUMNS
 from prudent.storage.quoting import identifier, text
 
@@ -18,9 +18,9 @@ _NAME_BYTES = 63  # PostgreSQL cuts off the rest, and two names may become one
 _ROWS = 100  # in one statement; PostgreSQL takes longer over larger ones
 
 
-@targets.register("sql")
+@formats.register("sql")
 @dataclass(frozen=True)
-class Sql(Target):
+class Sql(Format):
     """A script for PostgreSQL that fills a table with the columns of the policy, and makes it if there is none.
 
     All of it is one transaction, which takes the old rows out and puts the new ones in. A reader sees the old ones
@@ -40,13 +40,18 @@ class Sql(Target):
             raise UsageError(f"table is {self.table!r}; names have up to {_NAME_BYTES} bytes in PostgreSQL.")
 
     def parts(self, connection: duckdb.DuckDBPyConnection) -> str:
-        """See `Target.parts`."""
+        """See `Format.parts`."""
         for column in ("context", "item"):
             refuse(connection, column, "contains(name, chr(0))", "has a NUL byte, which PostgreSQL cannot store.")
         kinds = {name: kind for name, kind, *_ in connection.execute("describe lists").fetchall()}
         # Under a half-life impressions are not whole, and a column that was once made for integers would round them.
         kinds["impressions"] = "DOUBLE"
-        types = ",\n  ".join(f"{identifier(name)} {_TYPES[kinds[name]]} NOT NULL" for name in COLUMNS)
+        known = connection.execute(f"select {', '.join(f'count({name}) = count(*)' for name in COLUMNS)} from lists")
+        # Lists made elsewhere have no evidence.
+        whole = dict(zip(COLUMNS, known.fetchall()[0], strict=True))
+        types = ",\n  ".join(
+            f"{identifier(name)} {_TYPES[kinds[name]]}{' NOT NULL' if whole[name] else ''}" for name in COLUMNS
+        )
         names = ", ".join(map(identifier, COLUMNS))
         key = f"PRIMARY KEY ({identifier('context')}, {identifier('rank')})"
         head = (
@@ -78,7 +83,7 @@ class Sql(Target):
         """
 
     def load(self, path: Path) -> str:
-        """See `Target.load`."""
+        """See `Format.load`."""
         return f"psql --set ON_ERROR_STOP=1 --file {shlex.quote(str(path))}"
 
 

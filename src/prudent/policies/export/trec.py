@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import duckdb
 
 from prudent.base.errors import UsageError
-from prudent.policies.export.base import Target, check_name, refuse, targets
+from prudent.policies.export.base import Format, check_name, formats, refuse
 from prudent.storage.quoting import text
 
 # C's isspace, and what Python's split takes for space: readers differ in whom they ask.
@@ -14,9 +14,9 @@ _SPACE = r"[\s\x{0B}\x{00}\x{1C}-\x{1F}\x{85}\p{Z}]"
 _CONTEXTS = ("named", "numbered")
 
 
-@targets.register("trec-run")
+@formats.register("trec-run")
 @dataclass(frozen=True)
-class TrecRun(Target):
+class TrecRun(Format):
     """Lines ``qid Q0 docid rank score tag``, the format of TREC.
 
     Readers sort by score, not by rank, and some keep no more than 24 bits of it. So the score is not the bound but the
@@ -48,7 +48,7 @@ class TrecRun(Target):
         refuse(connection, "item", bad, "has spaces or is empty, which a run cannot hold. Give items other ids.")
 
     def parts(self, connection: duckdb.DuckDBPyConnection) -> str:
-        """See `Target.parts`."""
+        """See `Format.parts`."""
         self._check(connection)
         qid = "number" if self.contexts == "numbered" else "lists.context"
         fields = f"concat_ws(' ', {qid}, 'Q0', item, rank, len(items) - rank + 1, {text(self.tag)})"
