@@ -21,14 +21,14 @@ Results = Mapping[str, Any]
 
 
 def number(value: float | None) -> str:
-    """Three digits, and no more of them than there are."""
+    """Three significant digits."""
     if value is None:
         return "–"
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}" if abs(value) >= 1 else f"{value:.2g}"
 
 
 def pictures(parts: Mapping[str, Results]) -> dict[str, Any]:
-    """All figures that can be drawn from what was measured."""
+    """All figures that the stored results allow."""
     drawn = {"ratios": draw_ratios(list(ratios(parts)))}
     for name, draw in (("limits", draw_limits), ("clax", draw_clax), ("sizes", draw_sizes)):
         if name in parts:
@@ -37,7 +37,7 @@ def pictures(parts: Mapping[str, Results]) -> dict[str, Any]:
 
 
 def framed(chart: Any, title: str, *subtitle: str) -> Any:
-    """One plain look."""
+    """The shared style."""
     above = alt.Title(title, subtitle=list(subtitle), anchor="start", fontSize=15, subtitleFontSize=11, offset=12)
     return (
         chart.properties(background="white", title=above)
@@ -67,8 +67,8 @@ def ratios(parts: Mapping[str, Results]) -> Iterator[dict[str, Any]]:
             "ratio": got,
             "aim": wanted,
             "end": max(got, 1, wanted if close else 0),  # where the words begin
-            "words": number(got) + (f" (aim {wanted:g})" if close else ""),
-            "aimed": "" if close else f"aim {wanted:g}" if wanted else "",
+            "words": number(got) + (f" (target {wanted:g})" if close else ""),
+            "aimed": "" if close else f"target {wanted:g}" if wanted else "",
             "colour": PALE if "alone" in label else OURS,
         }
 
@@ -129,7 +129,7 @@ def draw_ratios(bars: Sequence[Mapping[str, Any]]) -> Any:
                 title=alt.Title(group, anchor="start", frame="group", fontSize=12, offset=4),
             )
         )
-    subtitle = "Bars: measured, both sides in one run. Black marks: what was aimed for."
+    subtitle = "Bars: measured, both sides in one run. Black marks: targets."
     return framed(alt.vconcat(*panels, spacing=10), "How many times more CPU others take", subtitle)
 
 

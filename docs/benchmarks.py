@@ -27,12 +27,12 @@ Results = Mapping[str, Any]
 
 def latest(folder: Path = RESULTS) -> dict[str, Results]:
     """The latest file of each measured part."""
-    found = {}
+    results = {}
     for part in PARTS:
         files = sorted(file for file in folder.glob("*.json") if re.fullmatch(rf"\d{{4}}-\d\d-\d\d-{part}", file.stem))
         if files:
-            found[part] = json.loads(files[-1].read_text(encoding="utf-8"))
-    return found
+            results[part] = json.loads(files[-1].read_text(encoding="utf-8"))
+    return results
 
 
 def value(results: Results, name: str) -> float:
@@ -241,8 +241,8 @@ def clax(results: Results) -> str:
                     *(number(value(results, f"{where}: {ratio}")) for ratio in CLAX_RATIOS),
                 )
             )
-            found = [row[key] for key in ("rmse", "rmse_often", "rmse_position") for row in (ours, left)]
-            errors.append((f"`{model}`, {log}", *("–" if error is None else f"{error:.4f}" for error in found)))
+            rmse = [row[key] for key in ("rmse", "rmse_often", "rmse_position") for row in (ours, left)]
+            errors.append((f"`{model}`, {log}", *("–" if error is None else f"{error:.4f}" for error in rmse)))
     heads = (
         ("", "ours", "our fit alone", "CLAX", "training alone", "epochs", *CLAX_RATIOS),
         ("", "θ, ours", "CLAX", "θ often shown, ours", "CLAX", "position, ours", "CLAX"),

@@ -1,8 +1,8 @@
 # ruff: noqa: T201 (printing is what it is for)
-"""Whether intervals cover and gates hold: `python docs/coverage.py` simulates it and writes docs/coverage/*.json.
+"""Coverage of intervals and error rates of the gate: `python docs/coverage.py` writes docs/coverage/*.json.
 
-A run draws a world, held-out lists and a policy, asks the estimators, and compares what they say with the truth, which
-is known. `python docs/coverage.py NAME ...` runs some studies only; the page docs/estimators.md has their tables, which
+A run draws a world, a holdout and a policy, applies the estimators, and compares them with the ground truth.
+`python docs/coverage.py NAME ...` runs some studies only; the page docs/estimators.md has their tables, which
 `python docs/coverage.py --tables` prints.
 """
 
@@ -33,10 +33,10 @@ RESULTS = Path(__file__).parent / "coverage"
 
 @dataclass(frozen=True)
 class Study:
-    """What is simulated, and who is asked."""
+    """What is simulated, and which estimators are applied."""
 
     about: str
-    model: str  # that users click by
+    model: str  # of the simulated users
     estimators: tuple[str, ...]
     reward: Reward = "clicks"
     propensities: bool = False  # logged, or else frequencies
@@ -47,7 +47,7 @@ class Study:
     length: int = 3
     lists: int = 4_000
     exploration: float = 3.0
-    holds: bool = True  # what the estimators assume
+    holds: bool = True  # whether the assumptions of the estimators hold
     runs: int = 1_000
 
 
@@ -85,7 +85,7 @@ STUDIES = {
         runs=300,
     ),
     "same-data": Study(
-        "judged by the 1,000 lists it was chosen on",
+        "evaluated on the 1,000 lists it was trained on",
         "pbm",
         ("ips", "ip-ips", "dm", "dr"),
         policy="same data",
@@ -119,7 +119,7 @@ STUDIES = {
 
 
 class Run(NamedTuple):
-    """Held-out lists, and the truth about them in every context."""
+    """A holdout, and the ground truth of every context."""
 
     held: HeldOut
     share: FloatArray  # of lists
@@ -184,9 +184,9 @@ def steps(world: World, study: Study, lists: IntArray) -> FloatArray:
 
 
 class Outcome(NamedTuple):
-    """What became of one estimator in one run."""
+    """The result of one estimator in one run."""
 
-    told: bool
+    answered: bool
     value_covered: bool = False
     lift_covered: bool = False
     off: float = 0.0  # estimated lift − true lift
@@ -194,72 +194,74 @@ class Outcome(NamedTuple):
     support: float = 0.0
 
 
-def look(study: Study, seed: int) -> list[Outcome]:
+def try_intervals(study: Study, seed: int) -> list[Outcome]:
     """One run of a study of intervals."""
     run = simulate(study, seed)
     estimators = [parse(spelling) for spelling in study.estimators]
-    found = []
-    for estimator, said in zip(estimators, judge(run.held, estimators, Asked(study.reward, seed=seed)), strict=True):
-        if said.value is None or said.lift is None:
-            found.append(Outcome(False))
+    results = []
+    for estimator, estimate in zip(
+        estimators, judge(run.held, estimators, Asked(study.reward, seed=seed)), strict=True
+    ):
+        if estimate.value is None or estimate.lift is None:
+            results.append(Outcome(False))
             continue
         counted = estimator.columns(run.held, study.reward).counted
         contexts = np.zeros(run.held.contexts, bool)
         contexts[run.held.context[counted]] = True
         share = run.share * contexts / run.share[contexts].sum()
         value, lift = np.sum(share * run.value), np.sum(share * run.value) / np.sum(share * run.logged) - 1
-        found.append(
+        results.append(
             Outcome(
                 True,
-                bool(said.low <= value <= said.high),  # type: ignore[operator]
-                bool(said.lift_low <= lift <= said.lift_high),  # type: ignore[operator]
-                float(said.lift - lift),
-                float(said.lift_high - said.lift_low) / 2,  # type: ignore[operator]
-                said.support,
+                bool(estimate.low <= value <= estimate.high),  # type: ignore[operator]
+                bool(estimate.lift_low <= lift <= estimate.lift_high),  # type: ignore[operator]
+                float(estimate.lift - lift),
+                float(estimate.lift_high - estimate.lift_low) / 2,  # type: ignore[operator]
+                estimate.support,
             )
         )
-    return found
+    return results
 
 
 class Passed(NamedTuple):
-    """Whether a policy got through the gate."""
+    """Whether a policy passed the gate."""
 
     lift: float  # the true one
-    worse: bool  # through a gate that asks for a lift above 0
-    border: bool  # through one that asks for more than the true lift
+    worse: bool  # passed a gate with a minimum lift of 0
+    border: bool  # passed one whose minimum is the true lift
 
 
-def knock(study: Study, seed: int) -> list[Passed] | None:
+def try_gate(study: Study, seed: int) -> list[Passed] | None:
     """One run of a study of the gate; None where the policy is not worse."""
     run = simulate(study, seed)
     lift = float(np.sum(run.share * run.value) / np.sum(run.share * run.logged) - 1)
     if lift >= 0:
         return None
     asked = ask_gate(0.0, 0.95, study.reward, "bootstrap", 200, seed)
-    found = []
+    results = []
     for spelling in study.estimators:
         verdict = decide(run.held, parse(spelling), asked, 0.0)
         least = verdict.estimate.lift_low
-        found.append(Passed(lift, verdict.passed, least is not None and least > lift))
-    return found
+        results.append(Passed(lift, verdict.passed, least is not None and least > lift))
+    return results
 
 
 def measure(name: str, runs: int | None = None, processes: int = 1) -> dict[str, object]:
     """Rates over all runs of a study."""
     study = STUDIES[name]
     runs = runs or study.runs
-    told: list[Any] = []
+    outcomes: list[Any] = []
     seed = 0
     with ProcessPoolExecutor(processes) as pool:
-        while len(told) < runs:  # of policies, only the worse ones knock
+        while len(outcomes) < runs:  # only policies that are truly worse count
             seeds = range(seed, seed + 20)
-            found = (pool.map if processes > 1 else map)(knock if study.gate else look, [study] * 20, seeds)
-            told += [outcome for outcome in found if outcome is not None]
+            batch = (pool.map if processes > 1 else map)(try_gate if study.gate else try_intervals, [study] * 20, seeds)
+            outcomes += [outcome for outcome in batch if outcome is not None]
             seed = seeds.stop
-    told = told[:runs]
+    outcomes = outcomes[:runs]
     rows: dict[str, dict[str, float]] = {}
     for number, spelling in enumerate(study.estimators):
-        own = [outcome[number] for outcome in told]
+        own = [outcome[number] for outcome in outcomes]
         if study.gate:
             rows[spelling] = {
                 "mean_lift": float(np.mean([one.lift for one in own])),
@@ -267,15 +269,15 @@ def measure(name: str, runs: int | None = None, processes: int = 1) -> dict[str,
                 "passed_border": float(np.mean([one.border for one in own])),
             }
             continue
-        own = [one for one in own if one.told]
+        own = [one for one in own if one.answered]
         names = ("value_covered", "lift_covered", "off", "reach", "support")
         rows[spelling] = {key: float(np.mean([getattr(one, key) for one in own])) for key in names} if own else {}
-        rows[spelling]["told"] = len(own) / len(told)
-    return {"about": study.about, "holds": study.holds, "gate": study.gate, "runs": len(told), "estimators": rows}
+        rows[spelling]["answered"] = len(own) / len(outcomes)
+    return {"about": study.about, "holds": study.holds, "gate": study.gate, "runs": len(outcomes), "estimators": rows}
 
 
 def choose(name: str) -> dict[str, float]:
-    """The gate context by context, in the world of a study: what goes out, and what of it is worse than it was."""
+    """The gate per context, in the world of a study: how many lists go out, and how many of these are worse."""
     study = replace(STUDIES[name], lists=20_000)
     contexts = better = worse = could = 0
     for seed in range(200):
@@ -294,15 +296,15 @@ def choose(name: str) -> dict[str, float]:
 
 
 def tables() -> dict[str, str]:
-    """The tables of the page, by their names, from the results that are there."""
-    found = {name: json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8")) for name in STUDIES}
+    """The tables of the page, by name, from the stored results."""
+    results = {name: json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8")) for name in STUDIES}
     heads = {
         "holds": "| simulated | estimator | value covered | lift covered | bias of the lift | interval, ± | support |",
         "fails": "| simulated | estimator | value covered | lift covered | bias of the lift | interval, ± | support |",
         "gate": "| simulated | estimator | true lift, mean | passed | passed at the border |",
     }
     rows: dict[str, list[str]] = {name: [head, "|" + "---|" * (head.count("|") - 1)] for name, head in heads.items()}
-    for result in found.values():
+    for result in results.values():
         kind = "gate" if result["gate"] else "holds" if result["holds"] else "fails"
         for number, (spelling, of) in enumerate(result["estimators"].items()):
             cells = [result["about"] if number == 0 else "", f"`{spelling}`"]
@@ -325,7 +327,7 @@ def _percent(lift: float) -> str:
 
 
 def main() -> None:
-    """Run what is asked for, or everything, and write it down."""
+    """Run the named studies, or all, and write their results."""
     if sys.argv[1:] == ["--tables"]:
         print("\n\n".join(tables().values()))
         return

@@ -1,7 +1,7 @@
 # ruff: noqa: T201 (printing is what it is for)
 """The figures of docs/reading.md: `python docs/figures.py` prints its tables, from fixed seeds, in a few minutes.
 
-The table on real clicks is printed when PRUDENT_DATA names the folder that holds yandex/train.tsv.gz.
+The table on real clicks is printed when PRUDENT_DATA names the folder with yandex/train.tsv.gz.
 """
 
 import gzip
@@ -18,7 +18,7 @@ import prudent
 from prudent.click_models.simulate import World, best_value, make_world, value, write_log, write_truth
 
 SEEDS = range(10)
-OFTEN = 100  # impressions that a pair needs to be looked at
+OFTEN = 100  # minimum impressions of a pair
 LOGGINGS = {
     "good (quality 1)": {"quality": 1.0},
     "blind and uneven (quality 0)": {"quality": 0.0},
@@ -29,7 +29,7 @@ BOUNDS = ["mle", "hoeffding(delta=0.2)", "bayes(delta=0.2)", "eb(delta=0.2)", "e
 
 
 def logged(world: World, lists: int, seed: int, folder: Path) -> prudent.Counts:
-    """Counts of a simulated log, and the truth beside it."""
+    """Counts of a simulated log, whose ground truth is written beside it."""
     write_truth(world, folder / "truth.parquet")
     return prudent.count(prudent.Log(write_log(world, lists, folder / "clicks.parquet", seed=seed)))
 
@@ -41,7 +41,7 @@ def pair_numbers(world: World) -> dict[tuple[int, int], int]:
 
 
 def coverage(kind: str, models: list[str]) -> Iterator[str]:
-    """How far θ̂ is off, and how often the 5 % quantile lies above θ."""
+    """Bias of θ̂, and how often the 5 % quantile is above θ."""
     bias: dict[str, list[float]] = {model: [] for model in models}
     above: dict[str, list[float]] = {model: [] for model in models}
     for seed in SEEDS:
@@ -83,7 +83,7 @@ def errors(kind: str, lists: int) -> Iterator[str]:
 
 
 def real(path: Path) -> Iterator[str]:
-    """Position parameters that real clicks lead to."""
+    """Position parameters fitted to real clicks."""
     with TemporaryDirectory() as folder:
         log = Path(folder) / "clicks.jsonl"
         log.write_text("".join(json.dumps(row) + "\n" for row in sessions(path)), encoding="utf-8")

@@ -21,13 +21,13 @@ SEEDS = range(5)
 DAYS, CONTEXTS, ITEMS = 180, 100, 20
 HALF_LIFE = 14.0  # days
 PRIOR = (1.2, 5.0)  # a and b of θ ~ Beta(a, b) on the first day
-LOOKS = 2.0  # a day at an average pair
-DRIFTS = {  # what θ does, and the standard deviation of what logit θ moves in a day
+EXAMINATIONS = 2.0  # per day and average pair
+DRIFTS = {  # the standard deviation of the daily step of logit θ
     "constant": 0.0,
     "drifts": 0.05,  # 0.19 in a half-life, 0.67 in 180 days
     "drifts fast": 0.15,  # 0.56 in a half-life, 2.0 in 180 days
 }
-BOUNDS = {  # and the share of pairs that each promises to be right about
+BOUNDS = {  # and the nominal coverage of each
     f"bayes(delta=0.2, alpha={PRIOR[0]:g}, beta={PRIOR[1]:g})": "0.90",
     "hoeffding(delta=0.2)": "≥ 0.80",
     "exposure(delta=0.5)": "0.75",
@@ -35,15 +35,15 @@ BOUNDS = {  # and the share of pairs that each promises to be right about
 
 
 class World(NamedTuple):
-    """A simulated history: looks and clicks of each day and pair, and θ on the last day."""
+    """A simulated history: examinations and clicks of each day and pair, and θ on the last day."""
 
-    looks: FloatArray  # days × pairs, the newest day last
+    examinations: FloatArray  # days × pairs, the newest day last
     clicks: FloatArray
     theta: FloatArray
 
 
 class Measured(NamedTuple):
-    """How a bound did, as means over pairs and seeds."""
+    """Measurements of a bound, as means over pairs and seeds."""
 
     covered: float  # share of the pairs whose bound is not above θ
     gap: float  # θ − bound
@@ -58,33 +58,33 @@ def make(drift: float, seed: int) -> World:
     steps = rng.normal(0, drift, (DAYS - 1, pairs)) if drift else np.zeros((DAYS - 1, pairs))
     walk = np.log(first / (1 - first)) + np.concatenate([np.zeros((1, pairs)), np.cumsum(steps, axis=0)])
     theta = 1 / (1 + np.exp(-walk))
-    shown = np.exp(rng.normal(0, 1, pairs))  # unevenly, but blindly: how often says nothing about how good
-    looks = rng.poisson(LOOKS * shown / shown.mean(), (DAYS, pairs))
-    return World(looks.astype(float), rng.binomial(looks, theta).astype(float), theta[-1])
+    shown = np.exp(rng.normal(0, 1, pairs))  # unevenly, but independently of θ
+    examinations = rng.poisson(EXAMINATIONS * shown / shown.mean(), (DAYS, pairs))
+    return World(examinations.astype(float), rng.binomial(examinations, theta).astype(float), theta[-1])
 
 
 def weights(half_life: float | None) -> FloatArray:
-    """What each day weighs, as `Counts.read` would weigh it."""
+    """The weight of each day, as in `Counts.read`."""
     ages = range(DAYS - 1, -1, -1)
     return np.array([1.0 if half_life is None else weight(age, half_life) / UNIT for age in ages])
 
 
 def evidence(world: World, half_life: float | None) -> Evidence:
-    """n₊ = Σ w · click and n₋ = Σ w · (look − click)."""
+    """n₊ = Σ w · click and n₋ = Σ w · (examination − click)."""
     each = weights(half_life)
-    looks, clicks = each @ world.looks, each @ world.clicks
+    examinations, clicks = each @ world.examinations, each @ world.clicks
     context = np.repeat(np.arange(CONTEXTS), ITEMS)
     model = click_models.parse("cm")
-    return Evidence(context, number_items(context), clicks, looks - clicks, looks, np.ones(1), model)
+    return Evidence(context, number_items(context), clicks, examinations - clicks, examinations, np.ones(1), model)
 
 
 def measure(bound: str, drift: float, half_life: float | None) -> Measured:
-    """How a bound did."""
+    """Coverage, gap and error of a bound."""
     of_seed = []
     for seed in SEEDS:
         world = make(drift, seed)
         scores = bounds.parse(bound).score(evidence(world, half_life))
-        seen = world.looks.sum(axis=0) > 0
+        seen = world.examinations.sum(axis=0) > 0
         gap, error = (world.theta - scores.lower)[seen], (scores.mean - world.theta)[seen]
         of_seed.append((np.mean(gap >= 0), np.mean(gap), np.mean(error**2)))
     covered, gap, squared = np.mean(of_seed, axis=0)
@@ -92,20 +92,20 @@ def measure(bound: str, drift: float, half_life: float | None) -> Measured:
 
 
 def spread(half_life: float | None) -> float:
-    """Variance of n₊/n where θ constant, as a share of the θ(1 − θ)/n that a bound takes it for."""
-    found = []
+    """Variance of n₊/n for a constant θ, as a share of the θ(1 − θ)/n that a bound assumes."""
+    shares = []
     for seed in SEEDS:
         world = make(0, seed)
-        given = evidence(world, half_life)
-        n = given.examined
+        own = evidence(world, half_life)
+        n = own.examined
         often = n > 20
         theta = world.theta[often]
-        found.append(np.mean((given.positive[often] / n[often] - theta) ** 2 / (theta * (1 - theta) / n[often])))
-    return float(np.mean(found))
+        shares.append(np.mean((own.positive[often] / n[often] - theta) ** 2 / (theta * (1 - theta) / n[often])))
+    return float(np.mean(shares))
 
 
 def rows() -> Iterator[tuple[str, str, str, Measured, Measured]]:
-    """Bound, its promise, what θ does, and how the bound did with all days alike and with a half-life."""
+    """Drift, bound, nominal coverage, and the measurements with equal weights and with a half-life."""
     for name, drift in DRIFTS.items():
         for bound, promised in BOUNDS.items():
             yield name, bound, promised, measure(bound, drift, None), measure(bound, drift, HALF_LIFE)
@@ -128,4 +128,4 @@ def table() -> str:
 
 if __name__ == "__main__":
     print(table())
-    print(f"\nvariance as a share of what a bound takes it for: {spread(None):.2f}, half-life: {spread(HALF_LIFE):.2f}")
+    print(f"\nvariance as a share of what a bound assumes: {spread(None):.2f}, half-life: {spread(HALF_LIFE):.2f}")

@@ -22,7 +22,7 @@ COMMANDS = (
 
 
 def main() -> None:
-    """Make the report, open it, and leave two pictures of it."""
+    """Make the report, open it, and save two pictures of it."""
     browser = shutil.which("chromium") or sys.exit("There is no chromium: apt-get install chromium")
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         for command in COMMANDS:

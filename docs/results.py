@@ -83,8 +83,8 @@ def keep(results: Path) -> None:
         rows = csv.writer(file, lineterminator="\n")
         rows.writerow(fields)
         for verdict in verdicts:
-            told = verdict.verdict.replace(f" -o {folders[0]}", " -o DIR")
-            shown = replace(verdict, data=friendly(verdict.data), verdict=told)
+            shown_verdict = verdict.verdict.replace(f" -o {folders[0]}", " -o DIR")
+            shown = replace(verdict, data=friendly(verdict.data), verdict=shown_verdict)
             rows.writerow([getattr(shown, name) for name in fields])
     size = sum(file.stat().st_size for file in KEPT.rglob("*") if file.is_file())
     print(f"docs/results has {size / 1e6:.1f} MB.")  # noqa: T201
@@ -124,16 +124,16 @@ def keep_set(source: Path, target: Path) -> None:
             (target / f"{name}.svg").write_text(slim((source / f"{name}.svg").read_text(encoding="utf-8")), "utf-8")
         manifest = Manifest.read(source / f"{name}.parquet", "experiment")
         assert manifest is not None
-        said = {"prudent": manifest.prudent, **manifest.settings, **manifest.results}
+        run = {"prudent": manifest.prudent, **manifest.settings, **manifest.results}
         wanted = ("prudent", "seed", "seconds", "processes", "delta", "truth")
-        about[name] = {key: said[key] for key in wanted if key in said}
-        about[name]["given"] = given(said)
+        about[name] = {key: run[key] for key in wanted if key in run}
+        about[name]["options"] = options_used(run)
         about[name]["data"] = friendly(read_table(source / f"{name}.repetitions.parquet").data)
         about[name]["done"] = sorted({int(row["repetitions"]) for row in table})
         if name in TABLES:
-            ratios += list(ratios_of(name, source / f"{name}.repetitions.parquet", said.get("delta", {})))
+            ratios += list(ratios_of(name, source / f"{name}.repetitions.parquet", run.get("delta", {})))
         else:  # its own notes say it better
-            about[name]["notes"] = [friendly(note) for note in said.get("notes", [])]
+            about[name]["notes"] = [friendly(note) for note in run.get("notes", [])]
     (target / "about.json").write_text(json.dumps(about, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     with (target / "ratios.csv").open("w", newline="", encoding="utf-8") as file:
         rows_ = csv.writer(file, lineterminator="\n")
@@ -144,17 +144,17 @@ def keep_set(source: Path, target: Path) -> None:
         )
 
 
-def given(said: Mapping[str, Any]) -> str:
+def options_used(run: Mapping[str, Any]) -> str:
     """The options that were not left at their defaults."""
     options = []
-    if said["repetitions"]:
-        options.append(f"--repetitions {said['repetitions']}")
-    if said["seed"]:
-        options.append(f"--seed {said['seed']}")
-    if said["deltas"] != list(DELTAS):
-        options.append(f"--deltas {','.join(f'{delta:g}' for delta in said['deltas'])}")
-    if said["methods"] != list(METHODS):
-        options.append(f"--methods '{','.join(said['methods'])}'")
+    if run["repetitions"]:
+        options.append(f"--repetitions {run['repetitions']}")
+    if run["seed"]:
+        options.append(f"--seed {run['seed']}")
+    if run["deltas"] != list(DELTAS):
+        options.append(f"--deltas {','.join(f'{delta:g}' for delta in run['deltas'])}")
+    if run["methods"] != list(METHODS):
+        options.append(f"--methods '{','.join(run['methods'])}'")
     return " ".join(options)
 
 
@@ -310,8 +310,9 @@ def short(verdicts: Sequence[Verdict]) -> str:
             verdict.word
         )
     kinds: dict[str, list[str]] = {}
-    for claim, said in words.items():
-        kind = said.pop() if len(said) == 1 else "unclear" if len(said - {"unclear"}) == 1 else "depends"
+    for claim, verdict_words in words.items():
+        known = verdict_words - {"unclear"}
+        kind = min(verdict_words) if len(verdict_words) == 1 else "unclear" if len(known) == 1 else "depends"
         kinds.setdefault(kind, []).append(claim)
     lines = []
     for kind, head in (
@@ -321,9 +322,9 @@ def short(verdicts: Sequence[Verdict]) -> str:
         ("unclear", "Claims that need more repetitions in some test"),
         ("not tried", "Claims that were not tested"),
     ):
-        found = kinds.get(kind, [])
-        if found:
-            lines += [f"{head}, {len(found)} of {len(words)}:", "", *(f"- {claim}" for claim in found), ""]
+        claims = kinds.get(kind, [])
+        if claims:
+            lines += [f"{head}, {len(claims)} of {len(words)}:", "", *(f"- {claim}" for claim in claims), ""]
     return "\n".join(lines)
 
 
@@ -351,36 +352,36 @@ def section(name: str) -> Iterator[str]:
     yield ABOUT[name]
     if name == "yandex":
         yield from truths(about.get("top-queries", {}).get("truth", {}))
-    for experiment, said in about.items():
+    for experiment, run in about.items():
         title = CATALOGUE[experiment].about
         yield f"### {experiment}: {title}\n"
-        options = f"{OPTIONS[name]} {said['given']}".rstrip()
+        options = f"{OPTIONS[name]} {run['options']}".rstrip()
         yield f"```sh\nprudent reproduce {experiment} -o results/{name}{options}\n```\n"
-        yield f"{said['data']}: {how_long(said)}\n"
-        of = [one for one in ratios if one.experiment == experiment]
-        if of:
-            yield from table(experiment, of, said)
-        if "notes" in said:
-            yield "".join(f"- {note}\n" for note in said["notes"])
+        yield f"{run['data']}: {how_long(run)}\n"
+        own = [one for one in ratios if one.experiment == experiment]
+        if own:
+            yield from table(experiment, own, run)
+        if "notes" in run:
+            yield "".join(f"- {note}\n" for note in run["notes"])
         if experiment not in ("sample-size", "prior-grid"):
-            yield from (f"{sentence}\n" for sentence in summary(of))
+            yield from (f"{sentence}\n" for sentence in summary(own))
         if (KEPT / name / f"{experiment}.svg").exists():
             yield f"![{experiment}: {title}](results/{name}/{experiment}.svg)\n"
 
 
-def truths(found: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+def truths(fitted: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
     """What was fitted to the ten most frequent queries."""
-    if not found:
+    if not fitted:
         return
     yield row(["fitted to the ten queries", "parameter", "positions 1 to 4", "value of the best lists"])
     yield row(["---"] * 4)
-    for model, of in found.items():
+    for model, truth in fitted.items():
         name = {"pbm": "examination p", "dcm": "continuation λ"}.get(model, "–")
-        values = " ".join(f"{value:.2f}" for value in of["position"]) if name != "–" else "–"
-        yield row([f"`{model}`", name, values, f"{of['best_value']:.3f}"])
-    items = next(iter(found.values()))["items"]
+        values = " ".join(f"{value:.2f}" for value in truth["position"]) if name != "–" else "–"
+        yield row([f"`{model}`", name, values, f"{truth['best_value']:.3f}"])
+    items = next(iter(fitted.values()))["items"]
     yield f"\nThe queries have {min(items)} to {max(items)} items, {sum(items)} in all."
-    if "dcm" in found and min(found["dcm"]["position"][1:]) > 0.9:
+    if "dcm" in fitted and min(fitted["dcm"]["position"][1:]) > 0.9:
         yield (
             "Nearly all users of the fitted `dcm` continue after a click. So the probability of a satisfied click is "
             "small for all lists, and the errors are small numbers."
@@ -388,21 +389,21 @@ def truths(found: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
     yield ""
 
 
-def how_long(said: Mapping[str, Any]) -> str:
-    done = " to ".join(dict.fromkeys(f"{times:,}" for times in (said["done"][0], said["done"][-1])))
-    text = f"{done} repetitions, seed {said['seed']}"
-    if "seconds" in said:
-        seconds = said["seconds"]
+def how_long(run: Mapping[str, Any]) -> str:
+    done = " to ".join(dict.fromkeys(f"{times:,}" for times in (run["done"][0], run["done"][-1])))
+    text = f"{done} repetitions, seed {run['seed']}"
+    if "seconds" in run:
+        seconds = run["seconds"]
         took = f"{seconds:.0f} seconds" if seconds < 100 else f"{seconds / 60:.0f} minutes"
-        text += f"; {took} in {said['processes']} process{'es' * (said['processes'] > 1)}"
+        text += f"; {took} in {run['processes']} process{'es' * (run['processes'] > 1)}"
     return text + "."
 
 
 def kept_ratios(file: Path) -> list[Ratio]:
     with file.open(newline="", encoding="utf-8") as lines:
         return [
-            Ratio(name, data, logging, model, int(n), float(mle), method, _or_none(delta), float(of), float(se))
-            for name, data, logging, model, n, mle, method, delta, of, se in list(csv.reader(lines))[1:]
+            Ratio(name, data, logging, model, int(n), float(mle), method, _or_none(delta), float(ratio), float(se))
+            for name, data, logging, model, n, mle, method, delta, ratio, se in list(csv.reader(lines))[1:]
         ]
 
 
@@ -410,7 +411,7 @@ def _or_none(delta: str) -> float | None:
     return float(delta) if delta else None
 
 
-def table(experiment: str, ratios: Sequence[Ratio], said: Mapping[str, Any]) -> Iterator[str]:
+def table(experiment: str, ratios: Sequence[Ratio], run: Mapping[str, Any]) -> Iterator[str]:
     """The table of an experiment: a row for each panel of its figure."""
     panels: dict[tuple[str, str, str, int, float], dict[tuple[str, float | None], Ratio]] = {}
     for one in ratios:
@@ -423,23 +424,23 @@ def table(experiment: str, ratios: Sequence[Ratio], said: Mapping[str, Any]) -> 
         heads = [f"{method.split()[1]}², {delta:g}" for method, delta in columns]
     elif experiment == "sample-size":
         heads = [f"`{method}`" for method in ("bayes", "eb", "hoeffding", "exposure")]
-        panels = {panel: of for panel, of in panels.items() if panel[3] in SIZES}
+        panels = {panel: by_level for panel, by_level in panels.items() if panel[3] in SIZES}
         chosen = [
-            f"{model}: " + ", ".join(f"{delta:g} (`{method}`)" for method, delta in of.items())
-            for model, of in said["delta"].items()
+            f"{model}: " + ", ".join(f"{delta:g} (`{method}`)" for method, delta in deltas.items())
+            for model, deltas in run["delta"].items()
         ]
         yield f"δ chosen on the past: {'; '.join(chosen)}.\n"
     several = len({panel[0] for panel in panels}) > 1 and experiment == "less-frequent"
     yield row([*(["data"] * several), "logging", "model", "n", "`mle`", *heads])
     yield row(["---"] * (several + 4 + len(heads)))
-    for (data, logging, model, n, mle), of in panels.items():
+    for (data, logging, model, n, mle), by_level in panels.items():
         if experiment == "sample-size":
-            by_method = {method: one for (method, _), one in of.items()}
+            by_method = {method: one for (method, _), one in by_level.items()}
             cells = [share(by_method.get(head.strip("`"))) for head in heads]
         else:
-            cells = [share(of.get(column)) for column in columns]
+            cells = [share(by_level.get(column)) for column in columns]
             if experiment != "prior-grid":
-                best = next((one for one in of.values() if one.method.startswith("best baseline")), None)
+                best = next((one for one in by_level.values() if one.method.startswith("best baseline")), None)
                 cells.append(f"{share(best)} ({best.method.partition(': ')[2]})" if best else "")
         yield row([*([data] * several), logging, model, f"{n:,}", f"{mle:.4f}", *cells])
     yield ""
@@ -454,10 +455,10 @@ def summary(ratios: Sequence[Ratio]) -> Iterator[str]:
             ("`exposure` at δ = 0.5", ("exposure",), 0.5),
             ("the best baseline", tuple(f"best baseline: {name}" for name in RIVALS), None),
         ):
-            of = [one for one in ratios if one.logging == logging and one.method in methods and one.delta == delta]
-            found = sorted(one.ratio for one in of if one.ratio == one.ratio)
-            if found:
-                each = dict.fromkeys(f"{value:.2f}" for value in (found[0], found[-1]))
+            own = [one for one in ratios if one.logging == logging and one.method in methods and one.delta == delta]
+            values = sorted(one.ratio for one in own if one.ratio == one.ratio)
+            if values:
+                each = dict.fromkeys(f"{value:.2f}" for value in (values[0], values[-1]))
                 parts.append(f"{' to '.join(each)} for {words}")
         if parts:
             yield f"Logging {logging}: the error as a share of the MLE's is {', '.join(parts)}."

@@ -31,7 +31,7 @@ def _measured(parts: Mapping[str, Any]) -> str:
     spark_lists = spark["about"]["lists"]
     figure = {name: of["value"] for part in (sizes, spark, pairs) for name, of in part["figures"].items()}
     duckdb_cpu = 1e6 * ten["count: cpu"] / ten["lists"]  # µs a list
-    # The start of Java is paid once, but we cannot tell it apart in one run: what is said of Spark is from above.
+    # The start of Java is a fixed cost that one run does not separate: the figures of Spark are upper limits.
     spark_cpu = 1e6 * spark["took"]["count_by_spark"]["cpu"] / spark_lists
     spark_rank = 1e6 * spark["took"]["rank_by_spark"]["cpu"] / spark_lists
     shuffled, reshuffled = figure["count: bytes shuffled per list"], figure["rank: bytes shuffled per list"]

@@ -1,5 +1,5 @@
 # ruff: noqa: T201 (printing is what it is for)
-"""What `prudent tune` takes for the truth: `python docs/tuning_truths.py` prints a table of docs/comparing.md.
+"""Ways to make the ground truth of `prudent tune`: `python docs/tuning_truths.py` prints a table of docs/comparing.md.
 
 Worlds of which all is known make logs. On the lists of each, clicks are drawn anew: as the world has it, and as four
 ways to make a truth of one log alone would have it. Each gives a curve of errors.
@@ -21,7 +21,7 @@ from prudent.evaluation.tune.trials import Past
 from prudent.research.protocol import gather
 from prudent.research.sources import ListBatch, YandexLike, nameless_world, pairs_of
 
-LOGS, DRAWS = 12, 3  # logs of known worlds, and how often clicks are drawn anew on the lists of each
+LOGS, DRAWS = 12, 3  # logs of known worlds, and draws of clicks on the lists of each
 ARMS = read_arms(BOUNDS, DELTAS)
 NAMES = [name for arm in ARMS for name in arm.names]
 CERTAIN = 1e9  # α + β of a posterior that is all but a point
@@ -35,7 +35,7 @@ def yandex_like(kind: str, quality: float) -> Draw:
 
 
 def shop(kind: str, quality: float) -> Draw:
-    """Fifty contexts, 5,000 lists in all, and the items that they show."""
+    """Fifty contexts, 5,000 lists in all, and their items."""
 
     def make(random: np.random.Generator) -> tuple[World, ListBatch]:
         seed = int(random.integers(1 << 30))
@@ -52,7 +52,7 @@ def shop(kind: str, quality: float) -> Draw:
 
 
 def settings() -> Iterator[tuple[str, Draw]]:
-    """Kind of clicks, and where logs come from."""
+    """Click model, and the source of logs."""
     for kind in ("pbm", "dcm"):
         yield from ((kind, yandex_like(kind, quality)) for quality in (2.0, 0.0, -1.0))
         yield from ((kind, shop(kind, quality)) for quality in (1.0, -1.0))
@@ -65,7 +65,7 @@ def certain(past: Past, theta: FloatArray) -> Past:
 
 
 def past_of(kind: str, world: World, lists: ListBatch, prior: str) -> Past:
-    """What the log says; where it cannot tell how positions are examined, it is told."""
+    """The posterior under a log; with true position parameters where the log does not identify them."""
     evidence = gather(click_models.parse(kind), world, lists)
     fitted = evidence.model.learn(lists.cells, lists.length)
     bound = bounds.parse(prior)
@@ -75,9 +75,9 @@ def past_of(kind: str, world: World, lists: ListBatch, prior: str) -> Past:
 
 
 def curves(kind: str, make: Draw) -> dict[str, FloatArray]:
-    """The mean errors of all settings, by the truth and by each way to make one."""
+    """The mean errors of all settings, under the ground truth and under each way to make one."""
     random = np.random.default_rng(1)
-    found: dict[str, list[FloatArray]] = {}
+    errors_by_truth: dict[str, list[FloatArray]] = {}
     for _ in range(LOGS):
         world, lists = make(random)
         eb, exposure = (past_of(kind, world, lists, prior) for prior in ("eb", "exposure"))
@@ -89,14 +89,14 @@ def curves(kind: str, make: Draw) -> dict[str, FloatArray]:
             "posterior draws, prior by exposure": exposure,
         }
         for name, past in truths.items():
-            found.setdefault(name, []).extend(past.errors(ARMS, random) for _ in range(DRAWS))
-    return {name: np.mean(errors, axis=0)[:-1] for name, errors in found.items()}
+            errors_by_truth.setdefault(name, []).extend(past.errors(ARMS, random) for _ in range(DRAWS))
+    return {name: np.mean(errors, axis=0)[:-1] for name, errors in errors_by_truth.items()}
 
 
 def main() -> None:
     """Print the table."""
     default = NAMES.index(DEFAULT)
-    told: dict[str, list[tuple[float, float, float]]] = {}
+    rows: dict[str, list[tuple[float, float, float]]] = {}
     for kind, make in settings():
         by = curves(kind, make)
         true = by.pop("true")
@@ -104,8 +104,8 @@ def main() -> None:
             ratios = np.log(curve / curve[default]) - np.log(true / true[default])
             best = true[np.argmin(curve)] / true[default]
             size = abs(np.log(curve[default] / true[default]))
-            told.setdefault(name, []).append((float(np.sqrt(np.mean(ratios**2))), size, best))
-    for name, numbers in told.items():
+            rows.setdefault(name, []).append((float(np.sqrt(np.mean(ratios**2))), size, best))
+    for name, numbers in rows.items():
         ratio, size, best = np.array(numbers).T
         print(f"| {name} | {ratio.mean():.2f} | {size.mean():.2f} | {best.max():.2f} |")
 

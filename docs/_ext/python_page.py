@@ -101,10 +101,10 @@ def annotated(thing: Any) -> Iterator[type]:
 def hints(thing: Any) -> dict[str, Any]:
     """Annotations of public names, as they are written where a name in them is imported for type checkers alone."""
     try:
-        found = get_type_hints(thing)
+        annotations = get_type_hints(thing)
     except NameError:
-        found = thing.__annotations__
-    return {name: hint for name, hint in found.items() if not name.startswith("_")}
+        annotations = thing.__annotations__
+    return {name: hint for name, hint in annotations.items() if not name.startswith("_")}
 
 
 def result_classes(hint: Any) -> Iterator[type]:

@@ -90,7 +90,7 @@ def test_intervals_cover(name: str) -> None:
     for estimator, of in STUDY["measure"](name, runs=60)["estimators"].items():
         assert of["value_covered"] >= 51 / 60, estimator
         assert of["lift_covered"] >= 51 / 60, estimator
-        assert of["told"] == 1
+        assert of["answered"] == 1
 
 
 @pytest.mark.slow
