@@ -1,6 +1,6 @@
 """Write the reference pages, which follow from the code: the API, the registries and the commands.
 
-A new click model, bound, estimator, baseline, export target, reader or command appears on the site by existing. The
+A new click model, bound, estimator, baseline, export format, reader or command appears on the site by existing. The
 pages go to ``reference/generated``, which is not part of the repository; a page is written only when it changes.
 """
 
@@ -57,9 +57,9 @@ itself, since counts do not keep whole lists. How we interpret them is in
 """
 
 EXPORTS_INTRO = """\
-# Export targets
+# Export formats
 
-Write the name of one for `prudent export --to`, with settings in parentheses: `sql(table=lists)`. Each has a
+Write the name of one for `prudent export --format`, with settings in parentheses: `sql(table=lists)`. Each has a
 [how-to guide](../../how-to/index.md).
 """
 
