@@ -1,4 +1,4 @@
-"""What every method to compare with must satisfy; a new one is covered the day it registers."""
+"""What every baseline must satisfy; a new one is covered the day it registers."""
 
 import random
 from dataclasses import fields
@@ -12,20 +12,20 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 from prudent.base.errors import UsageError
-from prudent.counts.lists import ListBatch as ShownArrays
+from prudent.counts.lists import ListBatch
 from prudent.policies.baselines import Baseline, Choice, baselines, clip_for, fold
 from tests.reference import LoggedList
 from tests.strategies import as_shown, logs
 
-every_rival = pytest.mark.parametrize("name", list(baselines))
+every_baseline = pytest.mark.parametrize("name", list(baselines))
 clipped = [name for name in baselines if any(field.name == "clip" for field in fields(baselines[name]))]  # type: ignore[arg-type]
-every_clipped_rival = pytest.mark.parametrize("name", clipped)
+every_clipped_baseline = pytest.mark.parametrize("name", clipped)
 
 SETTINGS: dict[str, SearchStrategy[Any]] = {"clip": st.floats(0, inf, exclude_min=True) | st.integers(1, 2**53)}
 
 
 def values(name: str) -> SearchStrategy[Baseline]:
-    """Methods with any settings; a setting not listed above keeps its default."""
+    """Baselines with any settings; a setting not listed above keeps its default."""
     cls = baselines[name]
     known = {f.name: SETTINGS[f.name] for f in fields(cls) if f.name in SETTINGS}  # type: ignore[arg-type]
     return st.builds(cls, **known)
@@ -39,26 +39,26 @@ def same(first: Choice, second: Choice) -> bool:
 # --- spelling -----------------------------------------------------------------------------------------------------
 
 
-@every_rival
+@every_baseline
 @given(data=st.data())
 def test_text_round_trips(name: str, data: st.DataObject) -> None:
-    rival = data.draw(values(name))
-    assert baselines.parse(str(rival)) == rival
+    baseline = data.draw(values(name))
+    assert baselines.parse(str(baseline)) == baseline
 
 
-@every_rival
+@every_baseline
 def test_its_plain_name_has_the_default_settings(name: str) -> None:
     assert baselines.parse(name) == baselines[name]()
     assert str(baselines[name]()) == name
 
 
-@every_clipped_rival
+@every_clipped_baseline
 def test_infinity_can_be_written(name: str) -> None:
     assert baselines.parse(f"{name}(clip=inf)") == baselines.parse(name)
     assert str(baselines.parse(f"{name}(clip=50.0)")) == f"{name}(clip=50)"
 
 
-@every_clipped_rival
+@every_clipped_baseline
 @pytest.mark.parametrize("clip", ["0", "-1", "nan", "-inf", "much", "[1, 2]"])
 def test_refuses_a_clip_that_caps_nothing(name: str, clip: str) -> None:
     with pytest.raises(UsageError, match=r"clip is .*; it must be a number above 0, or inf for none"):
@@ -68,7 +68,7 @@ def test_refuses_a_clip_that_caps_nothing(name: str, clip: str) -> None:
 # --- lists --------------------------------------------------------------------------------------------------------
 
 
-@every_rival
+@every_baseline
 @given(data=st.data())
 def test_lists_are_lists(name: str, data: st.DataObject) -> None:
     shown = as_shown(data.draw(logs()))
@@ -89,40 +89,40 @@ def test_lists_are_lists(name: str, data: st.DataObject) -> None:
     assert (choice.adds <= choice.best[row] + 1e-9).all(), "nowhere more than at the best place"
 
 
-@every_rival
+@every_baseline
 @given(data=st.data())
 def test_lists_alone_are_the_same_lists(name: str, data: st.DataObject) -> None:
-    rival, totals = data.draw(values(name)), fold(as_shown(data.draw(logs())))
-    for found, expected in zip(rival.lists(totals), rival.choose(totals).lists, strict=True):
+    baseline, totals = data.draw(values(name)), fold(as_shown(data.draw(logs())))
+    for found, expected in zip(baseline.lists(totals), baseline.choose(totals).lists, strict=True):
         assert found.tolist() == expected.tolist()
 
 
-@every_rival
+@every_baseline
 @given(data=st.data())
 def test_neither_order_nor_rows_matter(name: str, data: st.DataObject) -> None:
     """Shuffled, and with equal lists in one row or in several: the same to the last bit."""
-    rival, lists = data.draw(values(name)), data.draw(logs())
-    expected = rival.choose(fold(as_shown(lists)))
-    assert same(rival.choose(fold(as_shown(random.Random(0).sample(lists, len(lists))))), expected)
+    baseline, lists = data.draw(values(name)), data.draw(logs())
+    expected = baseline.choose(fold(as_shown(lists)))
+    assert same(baseline.choose(fold(as_shown(random.Random(0).sample(lists, len(lists))))), expected)
     shown = as_shown(lists)
     rows, which = np.unique(np.hstack([shown.items, shown.clicks]), axis=0, return_inverse=True)
     items, clicks = np.hsplit(rows, 2)
-    together = ShownArrays(shown.context, items, clicks > 0, np.bincount(which.ravel()))
-    assert same(rival.choose(fold(together)), expected)
+    together = ListBatch(shown.context, items, clicks > 0, np.bincount(which.ravel()))
+    assert same(baseline.choose(fold(together)), expected)
 
 
-@every_rival
+@every_baseline
 @given(data=st.data())
 def test_a_log_shown_twice_says_the_same(name: str, data: st.DataObject) -> None:
-    rival, shown = data.draw(values(name)), as_shown(data.draw(logs()))
-    once = rival.choose(fold(shown))
-    twice = rival.choose(fold(ShownArrays(shown.context, shown.items, shown.clicks, 2 * shown.n)))
+    baseline, shown = data.draw(values(name)), as_shown(data.draw(logs()))
+    once = baseline.choose(fold(shown))
+    twice = baseline.choose(fold(ListBatch(shown.context, shown.items, shown.clicks, 2 * shown.n)))
     assert twice.lists.row.tolist() == once.lists.row.tolist()
     np.testing.assert_allclose(twice.adds, once.adds, rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(twice.best, once.best, rtol=1e-9, atol=1e-9)
 
 
-@every_rival
+@every_baseline
 def test_without_clicks_nothing_is_worth_anything(name: str) -> None:
     lists: list[LoggedList] = [("x", ("a", "b"), (0, 0)), ("x", ("b", "a"), (0, 0)), ("x", ("b", "a"), (0, 0))]
     choice = baselines[name]().choose(fold(as_shown(lists)))
@@ -130,12 +130,12 @@ def test_without_clicks_nothing_is_worth_anything(name: str) -> None:
     assert not np.any([*choice.adds, *choice.best, *choice.incumbent])
 
 
-@every_rival
+@every_baseline
 def test_a_hundred_positions_are_not_too_many(name: str) -> None:
     """More lists than one 64-bit number can tell apart."""
     rng = np.random.default_rng(0)
     items = np.array([rng.permutation(120)[:100] for _ in range(30)])
-    shown = ShownArrays(np.zeros(120, np.int64), items, rng.random(items.shape) < 0.1, np.ones(30, np.int64))
+    shown = ListBatch(np.zeros(120, np.int64), items, rng.random(items.shape) < 0.1, np.ones(30, np.int64))
     totals = fold(shown)
     assert sorted(map(tuple, totals.items.tolist())) == sorted(map(tuple, items.tolist()))
     assert len(baselines[name]().lists(totals).row) == 100
