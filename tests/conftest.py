@@ -41,7 +41,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     """Skip a test whose program is missing; in CI nothing may be left out."""
     for marker, tier in TIERS.items():
         if item.get_closest_marker(marker) and (missing := tier.missing):
-            reason = f"{marker} tests ({', '.join(one.name for one in missing)}): {missing[0].how}"
+            reason = f"{marker} tests ({', '.join(one.name for one in missing)}): {tier.how}"
             (pytest.fail if CI and not all(one.optional for one in missing) else pytest.skip)(reason)
 
 

@@ -14,6 +14,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -30,11 +31,6 @@ class Program:
     other: str = ""  # how to get it, where apt does not have it
     optional: bool = False  # CI may go without it
 
-    @property
-    def how(self) -> str:
-        """The command that gets it."""
-        return self.other or f"sudo apt-get install {self.packages[0]}"
-
 
 @dataclass(frozen=True)
 class Tier:
@@ -44,9 +40,16 @@ class Tier:
     about: str
     needs: tuple[Program, ...] = ()
 
-    @property
+    @cached_property
     def missing(self) -> list[Program]:
+        """The programs that are not here; each is looked for once."""
         return [program for program in self.needs if program.find() is None]
+
+    @property
+    def how(self) -> str:
+        """How to get what is missing."""
+        packages = " ".join(program.packages[0] for program in self.missing if program.packages)
+        return f"sudo apt-get install {packages}" if packages else "; ".join(one.other for one in self.missing)
 
 
 def _answers(path: str | None, *arguments: str) -> str | None:
@@ -57,7 +60,7 @@ def _answers(path: str | None, *arguments: str) -> str | None:
         done = subprocess.run(
             [path, *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60, check=False
         )
-    except OSError:
+    except (OSError, subprocess.TimeoutExpired):
         return None
     return done.stdout if done.returncode == 0 else None
 
@@ -84,27 +87,18 @@ def find_axe() -> str | None:
     return str(script) if script.exists() else None
 
 
-def find_postgres(name: str = "postgres") -> str | None:
+def find_postgres(name: str) -> str | None:
     """A program of PostgreSQL; Debian keeps those of the server off the PATH."""
     return shutil.which(name) or next(
         iter(sorted(map(str, Path("/usr/lib/postgresql").glob(f"*/bin/{name}")), reverse=True)), None
     )
 
 
-def _all_of(*names: str, find: Callable[[str], str | None] = shutil.which) -> Callable[[], str | None]:
-    def found() -> str | None:
-        paths = [find(name) for name in names]
-        return paths[0] if all(paths) else None
-
-    return found
-
-
 JAVA = Program("Java 17", find_java, ("openjdk-17-jre-headless", "openjdk-21-jre-headless"))
 CHROMIUM = Program("chromium", find_chromium, ("chromium",))
-NPM = Program("npm", _all_of("npm"), ("npm",))
-AXE_CORE = Program("axe-core", find_axe, (), "sudo apt-get install npm, then make test")
-REDIS = Program("Redis", _all_of("redis-server", "redis-cli"), ("redis-server",))
-CURL = Program("curl", _all_of("curl"), ("curl",))
+AXE_CORE = Program("axe-core", find_axe, ("npm",))  # `install` fetches it by npm
+REDIS = Program("Redis", lambda: shutil.which("redis-cli") and shutil.which("redis-server"), ("redis-server",))
+CURL = Program("curl", lambda: shutil.which("curl"), ("curl",))
 DATA = Program(
     "real click logs and labels",
     lambda: os.environ.get("PRUDENT_DATA"),
@@ -112,7 +106,7 @@ DATA = Program(
     "set PRUDENT_DATA to a folder with yandex/ and mslr/, as CONTRIBUTING.md describes",
     optional=True,
 )
-POSTGRES = Program("PostgreSQL", _all_of("psql", "initdb", "postgres", find=find_postgres), ("postgresql",))
+POSTGRES = Program("PostgreSQL", lambda: shutil.which("psql") and find_postgres("initdb"), ("postgresql",))
 
 TIERS = {
     tier.marker: tier
@@ -153,17 +147,15 @@ def _apt(packages: Sequence[tuple[str, ...]]) -> None:
 
 def install() -> None:
     """Get every program of every tier, where this user may."""
-    needed = list(dict.fromkeys(program for tier in TIERS.values() for program in tier.needs))
-    if AXE_CORE.find() is None:
-        needed.append(NPM)
-    ubuntu = "ID=ubuntu" in Path("/etc/os-release").read_text() if Path("/etc/os-release").exists() else False
-    _apt([p.packages for p in needed if p.packages and p.find() is None and not (ubuntu and p is CHROMIUM)])
-    if ubuntu and CHROMIUM.find() is None and privileged() is not None:  # apt has only a snap there
+    missing = {program for tier in TIERS.values() for program in tier.missing if program.packages}
+    ubuntu = Path("/etc/os-release").exists() and "ID=ubuntu" in Path("/etc/os-release").read_text()
+    by_apt = missing - ({CHROMIUM} if ubuntu else set()) - ({AXE_CORE} if shutil.which("npm") else set())
+    _apt(sorted(program.packages for program in by_apt))
+    if ubuntu and CHROMIUM in missing and privileged() is not None:  # apt has only a snap there
         subprocess.run([sys.executable, "-m", "playwright", "install", "--with-deps", "chromium"], check=False)
-    if AXE_CORE.find() is None and NPM.find() is not None:
-        into = Path(sys.prefix, "axe")
-        fetch = ["npm", "install", "--silent", "--no-audit", "--no-fund", "--prefix", str(into), AXE]
-        subprocess.run(fetch, check=False)
+    if AXE_CORE in missing and shutil.which("npm"):
+        into = str(Path(sys.prefix, "axe"))
+        subprocess.run(["npm", "install", "--silent", "--no-audit", "--no-fund", "--prefix", into, AXE], check=False)
 
 
 def venv() -> None:
