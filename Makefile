@@ -26,7 +26,7 @@ demo: $(VENV)/.core  ## a worked example in the terminal
 quick: $(VENV)/.test  ## the tests that need Python packages alone
 	$(BIN)/pytest -n $(JOBS)
 
-# Coverage is for CI: it costs a third more time, and means something only where no test is left out.
+# Coverage is for CI: it takes a third more time, and means something only where no test is left out.
 test: $(VENV)/.test  ## every test; installs the programs they need, where it may
 	$(BIN)/python tests/programs.py install
 	$(BIN)/pytest -n $(JOBS) --all $(if $(CI),--cov --cov-fail-under=95)
@@ -47,6 +47,7 @@ pages: $(VENV)/.test  ## run every example of the pages and the notebook, and wr
 docs: $(VENV)/.docs $(VENV)/.test  ## check the examples of the pages, then build the site into docs/_build
 	$(BIN)/python docs/refresh.py --check
 	$(BIN)/sphinx-build --fail-on-warning --keep-going --quiet --fresh-env docs docs/_build
+	$(BIN)/pytest --quiet tests/docs/test_site.py
 	$(BIN)/pytest --quiet tests/docs/test_site.py
 	@echo "The pages are in docs/_build; start at docs/_build/index.html"
 
