@@ -75,6 +75,16 @@ class Result(ABC):
         return columns, rows[:_SHOWN], [*([f"... and {several(more, 'more row')}"] if more > 0 else []), *self.notes]
 
 
+class ArrowStream:
+    """A relation as a stream of Arrow batches: it belongs to its connection, and Arrow crosses that border."""
+
+    def __init__(self, relation: duckdb.DuckDBPyRelation) -> None:
+        self._relation = relation
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self._relation.__arrow_c_stream__(requested_schema)
+
+
 def to_frame(relation: duckdb.DuckDBPyRelation) -> Any:
     """A relation as a pandas data frame or, without pandas, as a Polars one."""
     if find_spec("pandas"):
@@ -82,7 +92,7 @@ def to_frame(relation: duckdb.DuckDBPyRelation) -> Any:
     if find_spec("polars"):
         import polars
 
-        return polars.DataFrame(relation)
+        return polars.DataFrame(ArrowStream(relation))
     raise UsageError("A frame needs pandas or Polars: pip install pandas, or pip install polars.")
 
 

@@ -18,6 +18,7 @@ from typing import Any
 import duckdb
 
 from prudent.base.errors import LogError, PrudentError
+from prudent.base.results import ArrowStream
 from prudent.logs.formats import Format, file_format, find_files, first_bytes
 from prudent.logs.json_lines import BOM, LISTS, json_fault, without_bom
 from prudent.logs.log import Log, Table
@@ -62,7 +63,7 @@ def _open_memory(connection: duckdb.DuckDBPyConnection, table: Table) -> Source:
         raise LogError("The DataFrame lives in Spark, which has to count it: engine=prudent.Spark(...).")
     table.check_columns(_column_names(given), table.name)
     if isinstance(given, duckdb.DuckDBPyRelation):
-        given = _ArrowStream(given)  # a relation belongs to its own connection; Arrow crosses the border
+        given = ArrowStream(given)
     elif type(given).__module__.startswith("pandas"):
         _check_objects(given, table)
     connection.register("given", given)
@@ -96,14 +97,6 @@ def _check_objects(frame: Any, table: Table) -> None:
                 f"The column {table.columns[meaning]!r} for the {meaning} mixes text and integers. Convert all of "
                 "it to one of them: 7 and '7' are two names."
             )
-
-
-class _ArrowStream:
-    def __init__(self, relation: duckdb.DuckDBPyRelation) -> None:
-        self._relation = relation
-
-    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        return self._relation.__arrow_c_stream__(requested_schema)
 
 
 def _open_parquet(connection: duckdb.DuckDBPyConnection, table: Table, files: Sequence[Path]) -> Source:
