@@ -128,7 +128,9 @@ def make(logs: dict[str, Path], to: Path) -> Result:
     found["check"] = numbers(prudent.check(counts["text"]).__dict__)
     policy.write(to / "policy.parquet", to / "scores.parquet")
     prudent.rank(counts["text"], model="dcm", length=2).write(to / "other.parquet", to / "others.parquet")
-    differ = prudent.diff(to / "policy.parquet", to / "other.parquet", (to / "scores.parquet", to / "others.parquet"))
+    differ = prudent.diff(
+        to / "policy.parquet", to / "other.parquet", scores=(to / "scores.parquet", to / "others.parquet")
+    )
     found["diff"] = {"contexts": dict(differ.contexts), "items": dict(differ.items), "rows": len(differ.changes())}
     for target in ("jsonl", "csv", "trec-run", "elasticsearch-rules", "redis", "sql"):
         prudent.export(to / "policy.parquet", to / "lists.out", format=target)

@@ -137,19 +137,25 @@ def explain(
                     own = above_then < above or (now.lower > was.lower and not above_by_others < above)
                 else:
                     own = above_then > above or (now.lower < was.lower and not above_by_others > above)
-                if now[:2] == was[:2]:
+                up = after.get(item, 99) < before.get(item, 99)
+                rose, more = now.mean > was.mean, now.impressions > was.impressions
+                if now[:2] == was[:2] and above_by_others == above:
+                    entered, left = item not in before, item not in after
+                    why = "longer lists" if entered else "shorter lists" if left else "other places"
+                elif now.lower == was.lower and (now.mean == was.mean or rose != up):
                     why = "only others moved"
-                    if above_by_others == above:
-                        entered, left = item not in before, item not in after
-                        why = "longer lists" if entered else "shorter lists" if left else "other places"
                 elif now.lower != was.lower and not own:
                     why = "others moved more"
                 elif now.impressions == was.impressions:
                     why = "same evidence, other fit"
+                elif now.mean == was.mean or rose != up:
+                    why = (
+                        ("more evidence" if more else "other fit") if up else ("other fit" if more else "less evidence")
+                    )
+                    why += ", narrower interval" if up else ", wider interval"
                 else:
-                    why = "more evidence" if now.impressions > was.impressions else "less evidence"
-                    if now.mean != was.mean:
-                        why += ", higher estimate" if now.mean > was.mean else ", lower estimate"
+                    why = "more evidence" if more else "less evidence"
+                    why += ", higher estimate" if up else ", lower estimate"
             changed[context, item] = (
                 *(before.get(item), after.get(item)),
                 *(was and was.lower, now and now.lower),
@@ -168,7 +174,7 @@ def test_every_change_is_that_of_a_plain_loop(
     old_lists, new_lists = best(old), best(new, kept) or best(new)
     one, two = write(folder, "old", old), write(folder, "new", new, new_lists)
     scores = (folder / "old.scores.parquet", folder / "new.scores.parquet") if scored else None
-    difference = prudent.diff(one, two, scores)
+    difference = prudent.diff(one, two, scores=scores)
     expected = explain(old, new, old_lists, new_lists, scored)
     assert rows(difference) == expected
     assert difference.why == Counter(change[-1] for change in expected.values())
@@ -224,7 +230,7 @@ def test_why(tmp_path: Path) -> None:
     }
     assert rows(prudent.diff(one, two)) == without
     scores = (tmp_path / "old.scores.parquet", tmp_path / "new.scores.parquet")
-    assert rows(prudent.diff(one, two, scores)) == without | {
+    assert rows(prudent.diff(one, two, scores=scores)) == without | {
         ("shoes", "d"): (None, 1, 0.2, 0.55, 5, 400, "more evidence, higher estimate"),
         ("shoes", "f"): (None, 3, None, 0.45, None, 90, "new item"),
         ("shoes", "b"): (2, None, 0.4, 0.4, 50, 50, "only others moved"),
@@ -283,8 +289,8 @@ def test_a_policy_in_several_files(tmp_path: Path) -> None:
         manifest = (tmp_path / f"{name}.parquet.manifest.json").read_bytes()
         Path(f"{parts}.manifest.json").write_bytes(manifest)
     scores = tmp_path / "new.scores.parquet"
-    expected = prudent.diff(whole, two, (tmp_path / "old.scores.parquet", scores))
-    found = prudent.diff(tmp_path / "parts.old.parquet", two, (tmp_path / "parts.old.scores.parquet", scores))
+    expected = prudent.diff(whole, two, scores=(tmp_path / "old.scores.parquet", scores))
+    found = prudent.diff(tmp_path / "parts.old.parquet", two, scores=(tmp_path / "parts.old.scores.parquet", scores))
     assert rows(found) == rows(expected)
     assert (found.settings, found.contexts, found.why) == (expected.settings, expected.contexts, expected.why)
 
@@ -304,13 +310,60 @@ def test_what_looks_renamed(tmp_path: Path) -> None:
     }
     difference = prudent.diff(write(tmp_path, "old", old), write(tmp_path, "new", new))
     assert difference.renamed_contexts().fetchall() == [("c1", "one", 3, 3)]
-    assert difference.renamed_items().fetchall() == [("i20", "x20", 1, 1)]
-    assert difference.renamed == {"contexts": 1, "items": 1}
+    # One place says nothing, even with the same evidence.
+    assert difference.renamed_items().fetchall() == []
+    assert difference.renamed == {"contexts": 1, "items": 0}
     said = run("diff", tmp_path / "old.parquet", tmp_path / "new.parquet").said
     assert "Renamed context? c1 now looks like one: 3 of 3 places are the same." in said
-    assert "Renamed item? i20 now looks like x20: 1 of 1 places are the same." in said
+    assert "Renamed item?" not in said
     said = run("diff", tmp_path / "old.parquet", tmp_path / "new.parquet", "--limit", 0).said
     assert "... and 1 more contexts that look renamed (--limit)" in said
+
+
+def test_an_item_in_two_places_needs_the_same_evidence(tmp_path: Path) -> None:
+    old = {f"c{i}": {"a": Score(0.5, 0.6, 100), "b": Score(0.4, 0.6, 100)} for i in range(2)}
+    same, other = (
+        {
+            c: {"x" if item == "a" else "y": Score(*score[:2], shown) for item, score in of.items()}
+            for c, of in old.items()
+        }
+        for shown in (95, 7)
+    )
+    one, two, three = (write(tmp_path, name, of) for name, of in (("old", old), ("new", same), ("other", other)))
+    assert prudent.diff(one, two).renamed_items().fetchall() == [("a", "x", 2, 2), ("b", "y", 2, 2)]
+    assert prudent.diff(one, three).renamed_items().fetchall() == []
+
+
+def test_a_lower_estimate_does_not_explain_a_rise(tmp_path: Path) -> None:
+    """The mean of c fell, but so much more is known that its lower bound rose above that of b."""
+    old = {"q": {"a": Score(0.5, 0.6, 90), "b": Score(0.4, 0.5, 90), "c": Score(0.3, 0.6, 20)}}
+    new = {"q": {**old["q"], "c": Score(0.45, 0.55, 900)}}
+    one, two = write(tmp_path, "old", old), write(tmp_path, "new", new)
+    assert prudent.diff(one, two).why == {"more evidence, narrower interval": 1, "only others moved": 1}
+    assert prudent.diff(two, one).why == {"less evidence, wider interval": 1, "only others moved": 1}
+    # And where the bounds of both fell, that of b fell more.
+    new = {"q": {**old["q"], "b": Score(0.2, 0.3, 900), "c": Score(0.25, 0.4, 900)}}
+    assert rows(prudent.diff(one, write(tmp_path, "new", new)))["q", "c"][-1] == "others moved more"
+
+
+def test_of_equal_bounds_the_mean_decides(tmp_path: Path) -> None:
+    """The bounds of both are 0 as before; a falls behind b because the mean of b rose, although its own rose too."""
+    old = {"q": {"a": Score(0.0, 0.2, 5), "b": Score(0.0, 0.1, 5)}}
+    new = {"q": {"a": Score(0.0, 0.25, 6), "b": Score(0.0, 0.3, 9)}}
+    one = write(tmp_path, "old", old, {"q": {"a": 1, "b": 2}})
+    two = write(tmp_path, "new", new, {"q": {"b": 1, "a": 2}})
+    why = {item: row[-1] for (_, item), row in rows(prudent.diff(one, two)).items()}
+    assert why == {"a": "only others moved", "b": "more evidence, higher estimate"}
+
+
+def test_it_is_a_table_of_reasons_and_a_frame_of_changes(tmp_path: Path) -> None:
+    new = {**OLD, "shoes": {**OLD["shoes"], "d": Score(0.55, 0.62, 400)}}
+    difference = prudent.diff(write(tmp_path, "old", OLD), write(tmp_path, "new", new))
+    lines = repr(difference).splitlines()
+    assert lines[0] == "Difference: of 3 lists, 1 changed and 0 are new"
+    assert lines[1].split() == ["why", "items", "changed", "their", "place", "items"]
+    assert list(difference.to_frame().columns) == CHANGES
+    assert len(difference.rows()) == len(difference.to_frame()) == sum(difference.why.values())
 
 
 def test_an_item_in_many_places_needs_no_evidence(tmp_path: Path) -> None:
@@ -398,7 +451,7 @@ def test_names_are_shown_and_not_obeyed(two: Path) -> None:
         (
             ["old.parquet", "new.parquet", "--scores", "numbers.scores.parquet", "x"],
             3,
-            "by other types than old.parquet",
+            "by another type than the policy",
         ),
         (["old.parquet", "new.parquet", "--scores", "other.scores.parquet", "x"], 3, "scores of another policy than"),
         (["old.parquet", "new.parquet", "-o", "old.parquet"], 2, "old.parquet is named twice"),
@@ -418,6 +471,6 @@ def test_what_cannot_be_compared(two: Path, args: list[str], code: int, said: st
 
 def test_types_of_names(two: Path) -> None:
     write(two, "numbers", {1: {2: Score(0.5, 0.6, 9)}})
-    with pytest.raises(PolicyError, match="nothing in them is the same"):
+    with pytest.raises(PolicyError, match="they have none in common"):
         prudent.diff("old.parquet", "numbers.parquet")
     assert rows(prudent.diff("numbers.parquet", "numbers.parquet")) == {}

@@ -68,7 +68,7 @@ def diff_command(
     if output is not None:
         check_parquet(output, [old, new, *(scores or ())])
     with busy("Comparing"):
-        difference = diff(old, new, scores)
+        difference = diff(old, new, scores=scores)
         if output is not None:
             difference.write(output)
     if as_json:

@@ -1,7 +1,7 @@
 """Difference: what changed between two policies, and why, as far as their files tell."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -9,49 +9,61 @@ from typing import Any, NamedTuple
 import duckdb
 
 from prudent.base.errors import PolicyError
-from prudent.counts.counts import name_types
+from prudent.base.results import ArrowStream, Result
+from prudent.base.text import Column, Columns, Rows, several
 from prudent.engines.duckdb.engine import DuckDB
-from prudent.logs.formats import find_files
-from prudent.policies.policy import COLUMNS, Policy, check_same_manifest
-from prudent.storage.files import TemporaryFolder, replacing
+from prudent.policies.policy import Policy, as_policy, check_same_manifest, read_scores
+from prudent.storage.files import replacing
 from prudent.storage.manifest import Manifest
-from prudent.storage.quoting import file_text, text
+from prudent.storage.quoting import text
 
-SCORES = tuple(column for column in COLUMNS if column != "rank")
 ALIKE = 0.8
-"""Share of equal places from which on two lists, or the places of two items, look like one under two names."""
+"""Share of equal places above which two lists, or the places of two items, look like one under two names."""
 
-_NEAR = 0.1  # relative difference of impressions that is taken for none, where there are few places to go by
-_RARE = 5  # an item at a place in more lists than that tells nothing about which two of them belong together
+_NEAR = 0.1  # relative difference of impressions that counts as none
+_RARE = 5  # an item at a place in more lists than that does not tell which two of them belong together
+_COLUMNS = (
+    Column("context", object),
+    Column("item", object),
+    Column("old_rank", int),
+    Column("new_rank", int),
+    Column("old_lower", float),
+    Column("new_lower", float),
+    Column("old_impressions", int),
+    Column("new_impressions", int),
+    Column("why", str),
+)
 
 
 class Setting(NamedTuple):
-    """Something that the manifests of the two policies say differently."""
+    """An entry in which the manifests of the two policies differ."""
 
-    name: str  # such as bound, counts.days.half_life or fitted.examination
+    name: str  # such as bound, training.days.half_life or fitted.examination
     old: Any
     new: Any
 
 
-@dataclass(frozen=True, eq=False)
-class Difference:
+@dataclass(frozen=True, eq=False, repr=False)
+class Difference(Result):
     """Two policies, compared.
 
-    ``settings`` come first: where the two were made differently, that can explain everything else. ``contexts`` says
-    how many have a list in ``old`` and in ``new``, and of how many it is the ``same``, ``changed``, ``gone`` or
-    ``appeared``; ``items`` the same of distinct names, in the lists or, where there are scores, among the candidates;
-    ``renamed`` how many of both look like one under two names; ``why`` how many items changed their place why:
+    ``settings`` come first: where the two were made differently, that can explain everything else. ``contexts`` is the
+    number of lists in ``old`` and ``new``, and how many are the ``same``, ``changed``, ``gone`` or ``appeared``;
+    ``items`` the same for distinct items, in the lists or, with scores, among the candidates; ``renamed`` how many of
+    both look like one under two names; ``why`` how many items changed their place for each reason:
 
-    - *more evidence* or *less evidence*, *higher estimate* or *lower estimate*: its own bound moved it; it has more or
-      fewer impressions than before, and its mean is above or below what it was;
+    - *more evidence* or *less evidence*, with a *higher estimate* or *lower estimate*: its own bound moved it; it has
+      more or fewer impressions than before, and its mean rose or fell;
+    - *narrower interval*, *wider interval*: its own bound moved it although its mean did not, because there is more or
+      less evidence, or another fit;
     - *same evidence, other fit*: its own bound moved it, with as many impressions as before;
-    - *only others moved*: its own bound is what it was;
-    - *longer lists*, *shorter lists*, *other places*: no bound moved past another, and lists are longer, or shorter, or
+    - *only others moved*: its own bound is unchanged;
+    - *longer lists*, *shorter lists*, *other places*: no bound moved past another; lists are longer, shorter, or
       filled in another order;
-    - *others moved more*: its own bound alone would not have moved it, those of the others would have;
-    - *new item*, *gone*: it was no candidate before, or is none any more;
+    - *others moved more*: its own bound alone would not have moved it, those of the others would;
+    - *new item*, *gone*: it was not a candidate before, or is none now;
     - *not listed before*, *no longer listed*: one of the above, but only scores could tell which;
-    - *new context*, *context gone*, and, where scores tell, *too few lists before*, *too few lists now*.
+    - *new context*, *context gone* and, with scores, *too few lists before*, *too few lists now*.
     """
 
     settings: tuple[Setting, ...]
@@ -59,15 +71,28 @@ class Difference:
     items: Mapping[str, int]
     why: Mapping[str, int]
     renamed: Mapping[str, int]
-    scored: bool  # whether the evidence of every candidate was there to look at
-    connection: duckdb.DuckDBPyConnection = field(repr=False)
+    scored: bool  # whether the evidence of every candidate was known
+    connection: duckdb.DuckDBPyConnection
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """Those of the changes."""
+        return _COLUMNS
+
+    def rows(self) -> Rows:
+        """The changes, as in `changes`."""
+        return self.changes().fetchall()
+
+    def relation(self) -> duckdb.DuckDBPyRelation:
+        """The changes, as in `changes`."""
+        return self.changes()
 
     def changes(self) -> duckdb.DuckDBPyRelation:
         """Every item that changed its place: both ranks, lower bounds and impressions, and why."""
         return self.connection.sql("from changes")
 
     def affected(self) -> duckdb.DuckDBPyRelation:
-        """Every context whose list changed, the most shown first: how, and how often its most shown item was shown."""
+        """Every context whose list changed, the most shown first, with the impressions of its most shown item."""
         return self.connection.sql(
             "select context, case when old_size = 0 then 'appeared' when new_size = 0 then 'gone' else 'changed' end "
             "as change, impressions from compared where changed order by impressions desc, context"
@@ -82,7 +107,7 @@ class Difference:
         return self.connection.sql("from renamed_items order by places desc, old")
 
     def sample(self, contexts: int) -> dict[str, list[dict[str, Any]]]:
-        """What looks renamed, and the changes of the contexts that were shown most, as many as asked for of each."""
+        """What looks renamed, and the changes of the most shown contexts, at most so many of each."""
         affected = _rows(self.affected().limit(contexts))
         for one in affected:
             changes = "select * exclude (context) from changes where context = ? order by new_rank, old_rank"
@@ -113,33 +138,40 @@ class Difference:
             self.connection.execute(f"copy changes to {text(part)} (format parquet, compression zstd)")
         self.manifest.write(path)
 
-    def __repr__(self) -> str:
+    @property
+    def title(self) -> str:
+        """How many lists changed."""
         many = self.contexts
-        return f"Difference: of {many['new']:,} lists {many['changed']:,} changed and {many['appeared']:,} are new"
+        lists = several(many["new"], "list")
+        return f"Difference: of {lists}, {many['changed']:,} changed and {many['appeared']:,} are new"
+
+    def table(self) -> tuple[Columns, Rows]:
+        """How many items changed their place for each reason."""
+        return [Column("why items changed their place", str), Column("items", int)], list(self.why.items())
 
 
 def diff(
     old: str | PathLike[str] | Policy,
     new: str | PathLike[str] | Policy,
+    *,
     scores: tuple[str | PathLike[str], str | PathLike[str]] | None = None,
 ) -> Difference:
-    """Say what changed from one policy to another, and why.
+    """Compare two policies: what changed, and why.
 
-    A policy knows the evidence of the items in its lists, and of no others. With the files of ``scores`` that were
-    written with the two, it is known of every candidate, and so is why an item entered a list or left it.
+    A policy has the evidence of the items in its lists only. With the files of ``scores`` that were written with the
+    two, the evidence of every candidate is known, and so is why an item entered or left a list.
     """
     connection = DuckDB().open()
-    folder = TemporaryFolder()
-    one, two = (_opened(policy, folder.path / name) for policy, name in ((old, "old"), (new, "new")))
-    _check_names(connection, one.files[0], two.files[0])
-    for name, side, scored in (("old", one, scores and scores[0]), ("new", two, scores and scores[1])):
-        known = side.files if scored is None else _find_scores(connection, Path(scored), side)
-        connection.execute(f"create temp table {name}_lists as from {_source(side.files)}")
-        connection.execute(
-            f"create temp table {name}_known as select context, item, lower, mean, impressions from {_source(known)}"
-        )
+    one, two = as_policy(old), as_policy(new)
+    _check_names(one, two)
+    for name, policy, file in (("old", one, scores and scores[0]), ("new", two, scores and scores[1])):
+        known = policy.lists() if file is None else _read(policy, file, name)
+        for table, relation in (("lists", policy.lists()), ("known", known)):
+            connection.register("given", ArrowStream(relation))
+            connection.execute(f"create temp table {name}_{table} as from given")
+            connection.unregister("given")
     _compare(connection)
-    _explain(connection, one, two, scored=scores is not None)
+    _explain(connection, one.manifest, two.manifest, scored=scores is not None)
     _find_renamed(connection)
     return Difference(
         tuple(_settings(one.manifest, two.manifest)),
@@ -165,63 +197,30 @@ def diff(
     )
 
 
-class _Side(NamedTuple):
-    """A policy in a file, or in several of one folder."""
-
-    files: Sequence[Path]
-    name: str
-    manifest: Manifest
-
-    def full(self, size: str) -> str:
-        """In SQL, whether a list of so many items may be full; otherwise it has all candidates of its context."""
-        settings = self.manifest.settings
-        length = settings.get("length") if "bound" in settings else None
-        return f"{size} >= {length}" if isinstance(length, int) else "true"
-
-
-def _opened(policy: str | PathLike[str] | Policy, place: Path) -> _Side:
-    if isinstance(policy, Policy):
-        file = place.with_suffix(".parquet")
-        policy.write(file)
-        return _Side([file], f"the {place.name} policy", policy.manifest)
-    return _Side(find_files([policy]), str(policy), Policy.read(policy).manifest)
-
-
-def _source(files: Sequence[Path]) -> str:
-    return f"read_parquet([{', '.join(map(file_text, files))}], hive_partitioning = false)"
-
-
-def _check_names(connection: duckdb.DuckDBPyConnection, old: Path, new: Path) -> None:
-    kinds = [name_types(connection, file) for file in (old, new)]
+def _check_names(old: Policy, new: Policy) -> None:
+    kinds = []
+    for policy in (old, new):
+        types = dict(zip(policy.lists().columns, map(str, policy.lists().types), strict=True))
+        kinds.append(" and ".join("text" if types[name] == "VARCHAR" else "integers" for name in ("context", "item")))
     if kinds[0] != kinds[1]:
         raise PolicyError(
-            f"The old policy names its contexts and items by {' and '.join(kinds[0])}, the new one by "
-            f"{' and '.join(kinds[1])}: nothing in them is the same."
+            f"The old policy names its contexts and items by {kinds[0]}, the new one by {kinds[1]}: they have none in "
+            "common."
         )
 
 
-def _find_scores(connection: duckdb.DuckDBPyConnection, file: Path, side: _Side) -> Sequence[Path]:
-    """The files, if they have the scores of this policy."""
-    files = find_files([file])
-    try:
-        described = connection.execute(f"describe from {_source(files)}").fetchall()
-    except duckdb.Error as error:
-        raise PolicyError(f"Cannot read {file} as scores: {str(error).splitlines()[0]}") from error
-    if tuple(row[0] for row in described) != SCORES:
-        raise PolicyError(
-            f"{file} has no scores, which are: {', '.join(SCORES)}. Write them with prudent rank --scores."
-        )
-    if name_types(connection, files[0]) != name_types(connection, side.files[0]):
-        raise PolicyError(f"{file} names its contexts and items by other types than {side.name}.")
-    check_same_manifest(file, side.name, side.manifest)
-    return files
+def _read(policy: Policy, scores: str | PathLike[str], name: str) -> duckdb.DuckDBPyRelation:
+    """The scores in a file, if they are those of this policy."""
+    query = read_scores(policy.connection, scores)
+    check_same_manifest(Path(scores), f"the {name} policy", policy.manifest)
+    return policy.connection.sql(query)
 
 
 # --- what changed -----------------------------------------------------------------------------------------------------
 
 
 def _compare(connection: duckdb.DuckDBPyConnection) -> None:
-    """Make the tables `both`, of all listed items; `compared`, of all contexts; and `names`, of all items."""
+    """Make the tables `both_lists`, of all listed items; `compared`, of all contexts; and `names`, of all items."""
     connection.execute(
         "create temp table both_lists as select context, item, o.rank as old_rank, n.rank as new_rank, "
         "greatest(coalesce(o.impressions, 0), coalesce(n.impressions, 0)) as impressions "
@@ -239,18 +238,18 @@ def _compare(connection: duckdb.DuckDBPyConnection) -> None:
     )
 
 
-def _explain(connection: duckdb.DuckDBPyConnection, old: _Side, new: _Side, scored: bool) -> None:
+def _explain(connection: duckdb.DuckDBPyConnection, old: Manifest, new: Manifest, scored: bool) -> None:
     """Make the table `changes`."""
     connection.execute(
         "create temp table moved as select context, item, old_rank, new_rank, "
-        "old_known.lower as old_lower, new_known.lower as new_lower, "
-        "old_known.mean as old_mean, new_known.mean as new_mean, "
-        "old_known.impressions as old_impressions, new_known.impressions as new_impressions, old_size, new_size "
+        "coalesce(new_rank, 2147483647) < coalesce(old_rank, 2147483647) as up, "
+        "o.lower as old_lower, n.lower as new_lower, o.mean as old_mean, n.mean as new_mean, "
+        "o.impressions as old_impressions, n.impressions as new_impressions, old_size, new_size "
         "from both_lists join compared using (context) "
-        "left join old_known using (context, item) left join new_known using (context, item) "
+        "left join old_known as o using (context, item) left join new_known as n using (context, item) "
         "where old_rank is distinct from new_rank"
     )
-    # How many of the others are above it: then; with its own bound alone changed; and with only the others changed.
+    # How many of the others are above it: before; with its own bound alone changed; and with only the others changed.
     for table, known, own in (("own_moved", "old_known", "new_lower"), ("others_moved", "new_known", "old_lower")):
         connection.execute(
             f"create temp table {table} as select moved.context, moved.item, "
@@ -259,14 +258,13 @@ def _explain(connection: duckdb.DuckDBPyConnection, old: _Side, new: _Side, scor
             "where old_lower is not null and new_lower is not null group by all"
         )
     above, by_own, by_others = (f"coalesce({n}, 0)" for n in ("own_moved.before", "own_moved.now", "others_moved.now"))
-    up = "coalesce(new_rank, 2147483647) < coalesce(old_rank, 2147483647)"
     own = (
-        f"case when {up} then {by_own} < {above} or (new_lower > old_lower and {by_others} >= {above}) "
+        f"case when up then {by_own} < {above} or (new_lower > old_lower and {by_others} >= {above}) "
         f"else {by_own} > {above} or (new_lower < old_lower and {by_others} <= {above}) end"
     )
-    # With scores every candidate is known, also those of contexts that have too few lists to be ranked.
+    # With scores every candidate is known, also in contexts with too few lists to be ranked.
     before, now = (f"context in (select context from {name}_known)" for name in ("old", "new"))
-    hidden_before, hidden_now = ("false", "false") if scored else (old.full("old_size"), new.full("new_size"))
+    hidden_before, hidden_now = ("false", "false") if scored else (_full(old, "old_size"), _full(new, "new_size"))
     connection.execute(
         f"""
         create temp table changes as
@@ -283,17 +281,31 @@ def _explain(connection: duckdb.DuckDBPyConnection, old: _Side, new: _Side, scor
                 when new_lower = old_lower and new_mean = old_mean and {by_others} = {above} then
                     case when old_rank is null then 'longer lists' when new_rank is null then 'shorter lists'
                         else 'other places' end
-                when new_lower = old_lower and new_mean = old_mean then 'only others moved'
+                -- of equal bounds the higher mean is listed first
+                when new_lower = old_lower and (case when up then new_mean <= old_mean else new_mean >= old_mean end)
+                    then 'only others moved'
                 when new_lower <> old_lower and not ({own}) then 'others moved more'
                 when new_impressions = old_impressions then 'same evidence, other fit'
+                -- its bound moved one way and its mean did not: the interval between them did it
+                when up and new_mean <= old_mean then
+                    case when new_impressions > old_impressions then 'more evidence' else 'other fit' end
+                    || ', narrower interval'
+                when not up and new_mean >= old_mean then
+                    case when new_impressions < old_impressions then 'less evidence' else 'other fit' end
+                    || ', wider interval'
                 else (case when new_impressions > old_impressions then 'more evidence' else 'less evidence' end)
-                    || (case when new_mean > old_mean then ', higher estimate' when new_mean < old_mean
-                        then ', lower estimate' else '' end)
+                    || (case when up then ', higher estimate' else ', lower estimate' end)
             end as why
         from moved left join own_moved using (context, item) left join others_moved using (context, item)
         order by context, new_rank, old_rank
         """
     )
+
+
+def _full(policy: Manifest, size: str) -> str:
+    """In SQL, whether a list of so many items may be full; otherwise it has all candidates of its context."""
+    length = policy.settings.get("length") if "bound" in policy.settings else None
+    return f"{size} >= {length}" if isinstance(length, int) else "true"
 
 
 def _numbers(connection: duckdb.DuckDBPyConnection, query: str) -> dict[str, int]:
@@ -304,7 +316,7 @@ def _rows(table: duckdb.DuckDBPyRelation) -> list[dict[str, Any]]:
     return [dict(zip(table.columns, row, strict=True)) for row in table.fetchall()]
 
 
-# --- what looks like another name for the same ------------------------------------------------------------------------
+# --- what looks renamed -----------------------------------------------------------------------------------------------
 
 
 def _find_renamed(connection: duckdb.DuckDBPyConnection) -> None:
@@ -330,8 +342,8 @@ def _find_renamed(connection: duckdb.DuckDBPyConnection) -> None:
         select old, new, places, greatest(old_size, new_size) as of_places
         from sizes
         where places >= {ALIKE} * greatest(old_size, new_size)
-            -- one item in the place of another is an everyday event, unless it comes with the same evidence
-            and (places >= 3 or abs(old_shown - new_shown) <= {_NEAR} * greatest(old_shown, new_shown))
+            -- A new item in the one place of an old one is common; in two, with the same evidence, it is not.
+            and (places >= 3 or (places = 2 and abs(old_shown - new_shown) <= {_NEAR} * greatest(old_shown, new_shown)))
         """
     )
     connection.execute(
@@ -382,13 +394,13 @@ def _made(manifest: Manifest) -> Iterator[tuple[str, Any]]:
         yield "prudent", manifest.prudent
     yield from _flat(manifest.settings)
     for role, source in manifest.sources.items():
-        told = {name: value for name, value in source.to_json().items() if name not in _NO_SETTINGS}
-        yield from _flat(told, f"{role}.")
+        settings = {name: value for name, value in source.to_json().items() if name not in _NO_SETTINGS}
+        yield from _flat(settings, f"{role}.")
     yield from _flat(manifest.results.get("fitted", {}), "fitted.")
 
 
-def _flat(said: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
-    for name, value in said.items():
+def _flat(entries: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
+    for name, value in entries.items():
         if isinstance(value, dict):
             yield from _flat(value, f"{above}{name}.")
         else:

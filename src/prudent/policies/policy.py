@@ -72,7 +72,7 @@ class Policy(Mapping[Name, list[Name]], Result):
             raise PolicyError(f"{path} names {len(files)} files. Read one policy at a time.")
         file = Path(path) if Path(path).is_dir() else files[0]
         connection = DuckDB().open()
-        source = f"read_parquet([{', '.join(map(file_text, files))}], hive_partitioning = false)"
+        source = _parquet(files)
         try:
             described = connection.execute(f"describe from {source}").fetchall()
             columns = tuple(row[0] for row in described)
@@ -84,7 +84,7 @@ class Policy(Mapping[Name, list[Name]], Result):
             raise PolicyError(f"Cannot read {file} as a policy: {str(error).splitlines()[0]}") from error
         tables, manifest = {"lists": "from lists"}, read_manifest(file)
         if scores is not None:
-            tables["scores"] = _read_scores(connection, scores)
+            tables["scores"] = read_scores(connection, scores)
             check_same_manifest(Path(scores), str(file), manifest)
             files = [*files, *find_files([scores])]
         # Absolute, for the working directory may change.
@@ -357,24 +357,27 @@ def _check_types(file: Path, described: Sequence[Sequence[str]]) -> None:
 _FLOATS = ("DOUBLE", "FLOAT", "DECIMAL")
 
 
-def _read_scores(connection: duckdb.DuckDBPyConnection, path: str | PathLike[str]) -> str:
-    """A query for the scores in a file, and a check that they are some of this policy's."""
-    (file,) = find_files([path])
-    source = f"read_parquet({file_text(file)}, hive_partitioning = false)"
+def read_scores(connection: duckdb.DuckDBPyConnection, path: str | PathLike[str]) -> str:
+    """A query for the scores in a file, or in the files of a folder, that can be those of the policy in `lists`."""
+    source = _parquet(find_files([path]))
     expected = tuple(name for name in COLUMNS if name != "rank")
     try:
         described = connection.execute(f"describe from {source}").fetchall()
         kinds = {row[0]: row[1] for row in connection.execute("describe lists").fetchall()}
     except duckdb.Error as error:
-        raise PolicyError(f"Cannot read {file} as scores: {str(error).splitlines()[0]}") from error
+        raise PolicyError(f"Cannot read {path} as scores: {str(error).splitlines()[0]}") from error
     columns = tuple(row[0] for row in described)
     if columns != expected:
         raise PolicyError(
-            f"{file} holds no scores: it has the columns {', '.join(columns)}. Write them: rank --scores."
+            f"{path} has no scores: its columns are {', '.join(columns)}. Write them with prudent rank --scores."
         )
     if any(row[1] != kinds[row[0]] for row in described if row[0] in ("context", "item")):
-        raise PolicyError(f"{file} names its contexts or items by another type than the policy: it is not of this one.")
+        raise PolicyError(f"{path} names its contexts or items by another type than the policy: it is not of this one.")
     return f"select {', '.join(expected)} from {source}"
+
+
+def _parquet(files: Sequence[Path]) -> str:
+    return f"read_parquet([{', '.join(map(file_text, files))}], hive_partitioning = false)"
 
 
 def check_lists(connection: duckdb.DuckDBPyConnection, table: str) -> None:
