@@ -162,7 +162,7 @@ prudent.rank("s3a://counts", to="s3a://policy", half_life="14d", engine=engine)
 - `prudent.Policy.read` reads a local folder that Spark wrote, and so does DuckDB: `select * from 'policy/*.parquet'`.
 - Counting runs in the JVM alone. Ranking runs Python on the workers: `prudent[spark]`, with pyarrow and pandas, has to
   be installed there too. Spark Connect sessions are refused, because they have no JVM to work with.
-- Spark ranks from counts, not from logs, and writes no scores; `--method`, `check`, `compact` and remote folders for
+- Spark ranks from counts, not from logs, and writes no scores; `--baseline`, `check`, `compact` and remote folders for
   `diff` run on one machine. Spark has no unsigned 64-bit integers, so names cannot have that type.
 - The driver holds two samples of at most 200,000 pairs, well below a gigabyte; a task holds a million rows of counts at
   a time, or one context if that has more.

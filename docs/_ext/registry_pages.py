@@ -51,7 +51,7 @@ BASELINES_INTRO = """\
 # Baselines
 
 Baselines weight whole lists, without a click model and without pessimism. Write the name of one for `method`:
-`prudent.rank_by(log, "ips(clip=50)")`, `prudent rank LOG -o policy.parquet --method "ips(clip=50)"`. They read the log
+`prudent.rank_by(log, "ips(clip=50)")`, `prudent rank LOG -o p.parquet --baseline "ips(clip=50)"`. They read the log
 itself, since counts do not keep whole lists. How we interpret them is in
 [How we read the paper](../../reading.md#baselines).
 """

@@ -44,7 +44,7 @@ def test_every_number_equals_a_plain_loop(lists: list[LoggedList]) -> None:
     assert health.pbm_identified == (len(reference.position_groups(lists)) == 1)
 
 
-def test_rejected_lists_are_told() -> None:
+def test_rejected_lists_are_counted() -> None:
     counts = count([*MOVING, ("q", ("a", "a"), (0, 0))], max_rejected=1)
     assert prudent.check(counts).rejected == {"duplicate item in a list": 1}
     assert prudent.check(counts).lists == 51
@@ -54,35 +54,43 @@ def test_verdicts_on_a_log_that_supports_everything() -> None:
     verdicts = prudent.check(count(MOVING)).verdicts()
     assert [verdict.partition(":")[0] for verdict in verdicts] == [
         "pbm (position-based) is identified",
-        "dcm (dependent clicks) can tell reading on from stopping",
-        "33% of context-item pairs were shown fewer than 10 times",
-        "1 context has a single list; --min-lists 2 leaves out such contexts.",
+        "dcm (dependent clicks)",
+        "33% of context-item pairs have fewer than 10 impressions",
+        "1 context has a single list; --min-lists 2 leaves them out.",
     ]
     assert "99% of impressions are of items that change position" in verdicts[0]
-    assert "58.8% of lists have several clicks" in verdicts[1]
+    assert "continuation is identified, 58.8% of lists have several clicks" in verdicts[1]
 
 
 def test_verdicts_on_a_log_where_nothing_moves() -> None:
     verdicts = prudent.check(count([("q", ("a", "b"), (1, 0))] * 30)).verdicts()
     assert len(verdicts) == 2
-    assert (
-        "pbm (position-based) is not identified: no item has 20 impressions at two positions across {1} and {2}"
-        in verdicts[0]
-    )
-    assert "No list has several clicks" in verdicts[1]
+    assert "pbm (position-based) is not identified: no two positions can be compared" in verdicts[0]
+    assert "no list has several clicks" in verdicts[1]
+
+
+def test_verdict_on_groups_of_positions() -> None:
+    health = replace(prudent.check(count(MOVING)), positions=3, position_groups=((1, 2), (3,)))
+    assert "positions {1, 2} and {3} cannot be compared" in health.verdicts()[0]
+
+
+def test_verdict_on_lists_of_one_item() -> None:
+    """No item changes its position where there is one position: that is no reason to doubt or to praise a model."""
+    verdicts = prudent.check(count([("q", ("a",), (1,)), ("q", ("b",), (0,))] * 30)).verdicts()
+    assert verdicts == ["Every list has one item: there is no position bias, and all click models agree."]
 
 
 def test_verdict_on_a_log_without_clicks() -> None:
     health = prudent.check(count([("q", ("a", "b"), (0, 0))]))
-    assert health.verdicts() == ["There is not one click: nothing can be learned from this log."]
+    assert health.verdicts() == ["The log has no click: nothing can be learned from it."]
     assert health.without_click == 1
 
 
 def test_verdicts_on_a_log_that_is_mostly_rejected() -> None:
     health = replace(prudent.check(count(MOVING)), rejected={"context missing": 900}, lists=100)
     assert health.verdicts()[0] == (
-        "900 of 1,000 lists were rejected (90.0%): count and rank stop there, unless --max-rejected allows it."
+        "900 of 1,000 lists were rejected (90.0%): count and rank stop unless --max-rejected allows it."
     )
     assert replace(health, lists=0, clicks=0).verdicts() == [
-        "900 of 900 lists were rejected (100.0%): count and rank stop there, unless --max-rejected allows it."
+        "900 of 900 lists were rejected (100%): count and rank stop unless --max-rejected allows it."
     ]

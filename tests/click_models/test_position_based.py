@@ -172,7 +172,8 @@ def test_groups_of_positions_equal_a_plain_loop(lists: list[LoggedList]) -> None
         named = " and ".join("{" + ", ".join(map(str, group)) + "}" for group in groups)
         with pytest.raises(NotIdentifiedError, match="pbm is not identified") as refusal:
             PositionBased().evidence(quick_counts(lists))
-        assert named in str(refusal.value)
+        alone = all(len(group) == 1 for group in groups)
+        assert ("no two positions can be compared" if alone else named) in str(refusal.value)
         PositionBased(examination=(0.5,) * 5).evidence(quick_counts(lists))  # known, it needs no items that move
     else:
         PositionBased().evidence(quick_counts(lists))
@@ -185,7 +186,7 @@ def swapped(times: int) -> list[LoggedList]:
 def test_an_item_links_two_positions_from_twenty_impressions_at_both() -> None:
     assert LINK == 20
     PositionBased().evidence(quick_counts(swapped(20)))
-    with pytest.raises(NotIdentifiedError, match=r"across the groups \{1\} and \{2\}"):
+    with pytest.raises(NotIdentifiedError, match="no two positions can be compared"):
         PositionBased().evidence(quick_counts(swapped(19)))
 
 

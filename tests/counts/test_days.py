@@ -416,7 +416,10 @@ def test_compact_on_the_command_line(folder: Path) -> None:
     assert ran.code == 0
     assert "Merged 2 days, 2026-11-01 to 2026-11-02, into counts/day=2026-11-01..2026-11-02/counts.parquet." in ran.said
     assert "rows 24 12" in ran.said
-    assert run("compact", "counts", "--before", "0d").said == "Nothing to merge: no two days lie before 2026-11-03."
+    assert (
+        run("compact", "counts", "--before", "0d").said
+        == "Nothing to merge: fewer than two days are before 2026-11-03."
+    )
     done = json.loads(run("compact", "counts", "--before", "2027-01-01", "--json").out)
     assert (done["file"], done["days"]) == ("counts/day=2026-11-01..2026-11-03/counts.parquet", 3)
     assert names(folder / "counts") == ["day=2026-11-01..2026-11-03"]
@@ -428,16 +431,16 @@ def test_compact_on_the_command_line(folder: Path) -> None:
         (
             ["count", "log.parquet", "-o", "counts"],
             2,
-            "counts is a folder. Say of which day these lists are",
+            "counts is a folder. Set the day of these lists",
         ),
-        (["count", "log.parquet", "-o", "x.parquet", "--day", "2026-11-04"], 2, "--day wants the folder of all days"),
+        (["count", "log.parquet", "-o", "x.parquet", "--day", "2026-11-04"], 2, "--day needs the folder of all days"),
         (
             ["count", "log.parquet", "-o", "log.parquet", "--day", "2026-11-04"],
             2,
             "log.parquet is a file",
         ),
         (["count", "log.parquet", "-o", "counts", "--day", "4.11."], 2, "day is '4.11.'; it must be a date"),
-        (["count", "counts/day=2026-11-01", "-o", "counts", "--day", "2026-11-01"], 2, "lies in"),
+        (["count", "counts/day=2026-11-01", "-o", "counts", "--day", "2026-11-01"], 2, "is inside"),
         (["rank", "counts", "-o", "x.parquet", "--since", "soon"], 2, "since is 'soon'"),
         (["rank", "counts", "-o", "x.parquet", "--half-life", "0"], 2, "half_life is '0'"),
         (
@@ -445,9 +448,17 @@ def test_compact_on_the_command_line(folder: Path) -> None:
             3,
             "There is no day from 2026-12-01",
         ),
-        (["rank", "log.parquet", "-o", "x.parquet", "--half-life", "7d"], 2, "--half-life is for counts by day. Count"),
-        (["check", "log.parquet", "--since", "7d"], 2, "--since is for counts by day"),
-        (["rank", "log.parquet", "-o", "x.parquet", "--method", "ips", "--until", "1d"], 2, "ips knows no until"),
+        (
+            ["rank", "log.parquet", "-o", "x.parquet", "--half-life", "7d"],
+            2,
+            "half_life (--half-life) applies to counts by day. Count",
+        ),
+        (["check", "log.parquet", "--since", "7d"], 2, "since (--since) applies to counts by day"),
+        (
+            ["rank", "log.parquet", "-o", "x.parquet", "--baseline", "ips", "--until", "1d"],
+            2,
+            "--baseline ips does not use --until",
+        ),
         (["compact", "counts"], 2, "Missing option '--before'"),
         (["compact", "counts", "--before", "ever"], 2, "before is 'ever'"),
         (["compact", "nowhere", "--before", "1d"], 3, "nowhere has no days to merge"),

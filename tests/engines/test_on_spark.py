@@ -356,8 +356,8 @@ def test_what_is_no_log_no_counts_and_no_engine(counts: prudent.Counts, quick: S
             "write a setting as key=value",
         ),
         (
-            ["rank", "x.parquet", "-o", "p", "--engine", "spark", "--method", "ips"],
-            "--method does not work with",
+            ["rank", "x.parquet", "-o", "p", "--engine", "spark", "--baseline", "ips"],
+            "--baseline does not work with",
         ),
         (["rank", "x.parquet", "-o", "p", "--engine", "spark", "--scores", "s"], "--scores does not work with"),
         (["rank", "x.parquet", "-o", "hdfs://h/p"], "Spark writes there: --engine spark"),

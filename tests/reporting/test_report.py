@@ -123,12 +123,12 @@ def test_an_estimator_that_is_none_is_told(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "code", "said"),
     [
-        (["--log", "counts.parquet"], 2, "counts, which have forgotten whole lists"),
+        (["--log", "counts.parquet"], 2, "counts, which do not keep whole lists"),
         (["--log", "held_out.parquet", "--estimator", "dx"], 2, "No estimator is called 'dx'"),
         (["--log", "nothing.parquet"], 3, "There is no file"),
         (["--log", "held_out.parquet", "--confidence", "2"], 2, "confidence is 2"),
         (["--log", "held_out.parquet", "--scores", "policy.parquet"], 3, "holds no scores"),
-        (["--log", "held_out.parquet", "--train", "train.parquet", "--since", "3d"], 2, "is for counts by day"),
+        (["--log", "held_out.parquet", "--train", "train.parquet", "--since", "3d"], 2, "applies to counts by day"),
         (["--log", "held_out.parquet", "-o", "missing/page.html"], 4, "no folder"),
         (["--log", "held_out.parquet", "-o", "policy.parquet"], 2, "named twice"),
     ],
@@ -148,7 +148,7 @@ def test_a_log_of_other_contexts_is_told_as_that(folder: Path) -> None:
         connection.execute(f"copy ({elsewhere}) to '{folder}/elsewhere.parquet'")
     done = run("report", folder / "policy.parquet", "--log", folder / "elsewhere.parquet", "-o", folder / "page.html")
     assert done.code == 0
-    assert "No context of the policy is in the held-out log" in done.out
+    assert "No context of the policy is in the holdout" in done.out
     assert "lists differ" not in done.out
     assert "none of which is in the held-out log" in " ".join((folder / "page.html").read_text().split())
 

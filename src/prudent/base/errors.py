@@ -1,35 +1,35 @@
-"""One family of errors: each message says what was found and what to do about it."""
+"""Errors and warnings. Each message states what is wrong, where, and what to do."""
 
 from collections.abc import Iterable
 from difflib import get_close_matches
 
 
 class PrudentError(Exception):
-    """Anything prudent refuses to do; catch this one to catch them all."""
+    """Base class of all errors of prudent."""
 
     exit_code = 3
 
 
 class UsageError(PrudentError, ValueError):
-    """A setting that no log could make right: an unknown name, a value out of range."""
+    """Wrong usage, whatever the data: an unknown name, a value out of range."""
 
     exit_code = 2
 
 
 class LogError(PrudentError):
-    """The log cannot be read, or too much of it is wrong."""
+    """The log cannot be read, or too many of its lists are rejected."""
 
 
 class LabelError(PrudentError):
-    """A file of relevance labels cannot be read, or has labels that nobody knows the meaning of."""
+    """A file of relevance labels cannot be read, or has unknown labels."""
 
 
 class CountsError(PrudentError):
-    """A counts file cannot be read, or does not fit the others."""
+    """A file of counts cannot be read, or cannot be added to the others."""
 
 
 class PolicyError(PrudentError):
-    """A policy file cannot be read, or does not hold what was asked of it."""
+    """A file of a policy cannot be read, or lacks what is needed."""
 
 
 class ManifestError(PrudentError):
@@ -37,7 +37,7 @@ class ManifestError(PrudentError):
 
 
 class NotIdentifiedError(PrudentError):
-    """The log does not determine a parameter, however long it is."""
+    """The log does not identify a parameter, however long it is."""
 
 
 class UnknownContextError(PrudentError, KeyError):
@@ -48,17 +48,17 @@ class UnknownContextError(PrudentError, KeyError):
 
 
 class WriteError(PrudentError):
-    """The output could not be written; what was there before is untouched."""
+    """The output cannot be written; what was there before is unchanged."""
 
     exit_code = 4
 
 
 class PrudentWarning(UserWarning):
-    """Something the reader of a result should know."""
+    """What a reader of the result should know."""
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """The hint that ends a message about an unknown name, or nothing when no name is near.
+    """A hint at the end of a message about an unknown name; empty if no known name is similar.
 
     >>> did_you_mean("bays", ["bayes", "mle"])
     " Did you mean 'bayes'?"

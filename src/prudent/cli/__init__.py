@@ -1,6 +1,6 @@
-"""Arguments in, functions called, tables out; no arithmetic.
+"""The command line: arguments in, one public call, its output.
 
-Imports stand inside the commands: `prudent --help` should answer before NumPy and SciPy are even loaded.
+Commands import what they call when they run: `prudent --help` answers before NumPy and SciPy are loaded.
 """
 
 import io
@@ -13,30 +13,30 @@ import typer
 
 from prudent import __version__
 from prudent.base.errors import PrudentError, WriteError
-from prudent.cli.shared import app
-from prudent.cli.terminal import close_stdout, fail, out, show_warning
+from prudent.cli.options import app
+from prudent.cli.output import close_stdout, fail, out, show_warning
 
-# Each adds its commands to the application: the order is that of the help.
-for room in ("ranking", "days", "judging", "comparing", "reporting", "exporting", "trying"):
-    import_module(f"prudent.cli.{room}")
+# Each adds its commands to the application, in the order of the help.
+for group in ("rank", "days", "evaluate", "compare", "report", "demo", "reproduce"):
+    import_module(f"prudent.cli.{group}")
 
 
 @app.callback(invoke_without_command=True)
 def _main(version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False) -> None:
-    """Turn a click log into the ranked lists with the best [bold]lower bound[/bold] on their value.
+    """Turn a click log into the ranked lists with the best [bold]lower confidence bound[/bold] on their value.
 
-    Start with [bold]prudent demo[/bold], or look at your own log with [bold]prudent check LOG[/bold].
+    Start with [bold]prudent demo[/bold], or with your own log: [bold]prudent check LOG[/bold].
     """
     if version:
         out.print(f"prudent {__version__}")
 
 
 def main() -> None:
-    """Entry point: errors of the family become one line and their exit code."""
+    """Entry point: a `PrudentError` becomes one line on stderr and its exit code."""
     warnings.showwarning = show_warning  # type: ignore[assignment]
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")  # beyond a terminal's alphabet, \u2587 has to do for ▇
+            stream.reconfigure(errors="backslashreplace")  # a terminal without ▇ gets \u2587
     try:
         try:
             app()
@@ -44,12 +44,12 @@ def main() -> None:
             sys.stdout.flush()
     except PrudentError as error:
         fail(str(error), error.exit_code)
-    except OSError as error:  # files raise errors of the family: this is the standard output
+    except OSError as error:  # from the standard output: files raise errors of prudent
         close_stdout()
         fail(f"Cannot write to the standard output: {error.strerror}.", WriteError.exit_code)
-    except Exception as error:  # DuckDB's have to be told by their looks: it may not be loaded
+    except Exception as error:  # DuckDB's, by name: it may not be loaded
         if str(error) == "Query interrupted":
             sys.exit(130)
         if type(error).__name__ == "OutOfMemoryException":
-            fail(f"There is too little memory: {str(error).splitlines()[0]}. Raise --memory.", PrudentError.exit_code)
+            fail(f"Out of memory: {str(error).splitlines()[0]}. Raise --memory.", PrudentError.exit_code)
         raise

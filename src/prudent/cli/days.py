@@ -1,79 +1,148 @@
-"""`prudent compact` and `diff`: what comes with every day."""
+"""`prudent compact` and `diff`: daily work."""
 
+from collections.abc import Sequence
 from dataclasses import asdict
-from datetime import date
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from prudent.cli.shared import (
-    Json,
-    Memory,
-    Threads,
-    app,
-    check_parquet,
-    option,
-)
-from prudent.cli.show_days import show_compacted, show_difference
-from prudent.cli.terminal import busy, plain, print_json, say
+import prudent
+from prudent.base.text import MISSING, Column, number
+from prudent.cli.options import Json, Memory, Threads, check_output, command, option
+from prudent.cli.output import busy, print_json, print_table, say, short
+
+if TYPE_CHECKING:
+    from prudent.policies.diff import Difference, Setting
 
 
-@app.command("compact", rich_help_panel="Every day")
+@command("compact", "Daily")
 def compact_command(
-    folder: Annotated[Path, typer.Argument(help="Of counts, with a folder for each day.")],
+    folder: Annotated[Path, typer.Argument(help="Folder of counts, with a folder for each day.")],
     before: Annotated[
-        str, typer.Option(help="Merge the days before this date, or an age such as 90d, in days before the newest.")
+        str, typer.Option(help="Merge the days before this date, or an age such as 90d, in days before the newest day.")
     ],
     memory: Memory = None,
     threads: Threads = None,
     as_json: Json = False,
 ) -> None:
-    """Merge old days of counts into one file, and remove them.
+    """Merge old days of counts into one file and remove them.
 
-    Their sum stays what it was. But merged days cannot be counted anew, --since and --until take all of them or none,
-    and to a --half-life all have the age of the middle one.
-    """
-    from prudent.counts.compact import compact
-    from prudent.engines.duckdb.engine import DuckDB
-
+    The sum does not change. Merged days cannot be counted again, --since and --until take all of them or none, and for --half-life all have the age of the middle one.
+    """  # noqa: E501 (a line break here would be one in a terminal)
     with busy("Merging"):
-        done = compact(folder, before, DuckDB(memory, threads))
+        merged = prudent.compact(folder, before, engine=prudent.DuckDB(memory, threads))
     if as_json:
-        print_json(
-            {name: str(value) if isinstance(value, date | Path) else value for name, value in asdict(done).items()}
-        )
+        print_json(asdict(merged))
+    elif merged.file is None:
+        say(f"Nothing to merge: fewer than two days are before {merged.before}.")
     else:
-        show_compacted(done)
+        say(f"Merged {merged.days:,} days, {merged.first} to {merged.last}, into {merged.file}.")
+        sizes = [
+            ("rows", merged.rows_before, merged.rows_after),
+            ("bytes", merged.bytes_before, merged.bytes_after),
+        ]
+        print_table([Column("", str, " "), "before", "after"], sizes)
 
 
-@app.command("diff", rich_help_panel="Every day")
+@command("diff", "Daily")
 def diff_command(
     old: Annotated[Path, typer.Argument(help="The policy before.")],
     new: Annotated[Path, typer.Argument(help="The policy after.")],
     scores: Annotated[
         tuple[Path, Path] | None,
-        typer.Option(metavar="OLD NEW", help="Their scores, which tell why an item entered a list or left it."),
+        typer.Option(metavar="OLD NEW", help="Their scores, which explain why an item entered or left a list."),
     ] = None,
     output: Annotated[Path | None, option("--output", "-o", help="Parquet file for all changes.")] = None,
-    limit: Annotated[int, typer.Option(min=0, max=10_000, help="Contexts to show, the most shown first.")] = 5,
+    limit: Annotated[int, typer.Option(min=0, max=10_000, help="Contexts to show, those with most impressions.")] = 5,
     as_json: Json = False,
 ) -> None:
-    """Say what changed from one policy to another, and why.
+    """Show what changed from one policy to another, and why.
 
-    In [bold]--json[/bold] the numbers are complete; changes are of as many contexts as [bold]--limit[/bold] says.
+    With [bold]--json[/bold], totals are complete; changes are limited to [bold]--limit[/bold] contexts.
     """
-    from prudent.policies.diff import diff
-
     if output is not None:
-        check_parquet(output, [old, new, *(scores or ())])
+        check_output(output, [old, new, *(scores or ())])
     with busy("Comparing"):
-        difference = diff(old, new, scores=scores)
+        difference = prudent.diff(old, new, scores=scores)
         if output is not None:
             difference.write(output)
     if as_json:
         print_json({**difference.manifest.to_json(), **difference.sample(limit)})
-    else:
-        show_difference(difference, limit)
-        if output is not None:
-            say(f"\nAll changes are in {plain(str(output))}.")
+        return
+    _show_difference(difference, limit)
+    if output is not None:
+        say()
+        say(f"All changes are in {output}.")
+
+
+def _show_difference(difference: "Difference", limit: int) -> None:
+    _show_settings(difference.settings)
+    contexts, items, sample = difference.contexts, difference.items, difference.sample(limit)
+    say(
+        f"Lists: {contexts['old']:,} before, {contexts['new']:,} now. {contexts['same']:,} are the same, "
+        f"{contexts['changed']:,} changed, {contexts['gone']:,} are gone, {contexts['appeared']:,} are new."
+    )
+    where = "among the candidates" if difference.scored else "in these lists"
+    say(
+        f"Items {where}: {items['old']:,} before, {items['new']:,} now. {items['gone']:,} are gone, "
+        f"{items['appeared']:,} are new."
+    )
+    for kind in ("contexts", "items"):
+        for one in sample[f"renamed_{kind}"]:
+            same = f"{one['places']:,} of {one['of_places']:,} places are the same"
+            say(f"Renamed {kind[:-1]}? {one['old']} may now be {one['new']}: {same}.")
+        more = difference.renamed[kind] - len(sample[f"renamed_{kind}"])
+        if more:
+            say(f"... and {more:,} more {kind} that may be renamed (--limit)")
+    if not difference.why:
+        return
+    say()
+    print_table(["why items changed their place", "items"], list(difference.why.items()))
+    if {"not listed before", "no longer listed"} & set(difference.why):
+        say("Policies have scores only for listed items: --scores OLD NEW explains the others too.")
+    for one in sample["affected"]:
+        _show_affected(one)
+    more = contexts["changed"] + contexts["gone"] + contexts["appeared"] - len(sample["affected"])
+    if more and limit:
+        say()
+        say(f"... and {more:,} more lists (--limit; -o has them all)")
+
+
+def _show_settings(settings: "Sequence[Setting]") -> None:
+    """Settings that differ, before the changes that may follow from them."""
+    if not settings:
+        return
+    rows = [(name, short(old, 6), short(new, 6)) for name, old, new in settings]
+    right = (Column(name, str, align="right") for name in ("before", "now"))
+    print_table([Column("setting", str, "settings that differ"), *right], rows)
+    say("Any of these can explain the changes below.")
+    say()
+
+
+def _show_affected(one: dict[str, Any]) -> None:
+    """The items of one list that changed their place."""
+    state = {"gone": ", gone", "appeared": ", new"}.get(one["change"], "")
+    columns: list[Column | str] = [
+        Column("rank", str, align="right"),
+        "item",
+        Column("lower bound", str, align="right"),
+        Column("impressions", str, align="right"),
+        "why",
+    ]
+    rows = [
+        (
+            _from_to(change["old_rank"], change["new_rank"], 0),
+            change["item"],
+            _from_to(change["old_lower"], change["new_lower"], 3),
+            _from_to(change["old_impressions"], change["new_impressions"], 0),
+            change["why"],
+        )
+        for change in one["changes"]
+    ]
+    say()
+    print_table(columns, rows, title=f"{one['context']} ({number(one['impressions'], 0)} impressions{state})")
+
+
+def _from_to(old: float | None, new: float | None, digits: int) -> str:
+    return " → ".join(MISSING if value is None else number(value, digits) for value in (old, new))

@@ -1,4 +1,4 @@
-"""What is in a log, and what it can support."""
+"""A summary of a log, and what it can support."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,12 +7,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from prudent.base.arrays import FloatArray, IntArray
-from prudent.click_models.position_based import LINK, name_groups, per_position, position_groups, position_links
+from prudent.base.text import percent, several
+from prudent.click_models.position_based import not_compared, per_position, position_groups, position_links
 from prudent.counts.cells import Cells
 from prudent.counts.counts import MAX_REJECTED, Counts
 
 FEW = 10
-"""Impressions below which a click-through rate is hardly more than an accident."""
+"""Impressions below which a click-through rate is mostly noise."""
 
 
 @dataclass(frozen=True)
@@ -37,11 +38,11 @@ class Health:
 
     @property
     def pbm_identified(self) -> bool:
-        """Whether items link all positions."""
+        """Whether items were shown often enough at several positions to compare all positions."""
         return len(self.position_groups) == 1
 
     def facts(self) -> list[tuple[str, str]]:
-        """The numbers with their names, for people."""
+        """Names and values as text, for a table."""
         return [
             ("lists", f"{self.lists:,}"),
             ("contexts", f"{self.contexts:,}"),
@@ -49,53 +50,66 @@ class Health:
             ("context-item pairs", f"{self.pairs:,}"),
             ("positions", f"{self.positions:,}"),
             ("clicks", f"{self.clicks:,}"),
-            ("lists without a click", f"{self.without_click:.1%}"),
-            ("lists with several clicks", f"{self.several_clicks:.1%}"),
-            (f"pairs shown fewer than {FEW} times", f"{self.rare_pairs:.1%}"),
-            ("impressions of items that change position", f"{self.moving_impressions:.1%}"),
+            ("lists without a click", percent(self.without_click)),
+            ("lists with several clicks", percent(self.several_clicks)),
+            (f"pairs with fewer than {FEW} impressions", percent(self.rare_pairs)),
+            ("impressions of items that change position", percent(self.moving_impressions)),
         ]
 
     def verdicts(self) -> list[str]:
         """What the log can support, in sentences."""
-        said = []
+        verdicts = []
         bad = sum(self.rejected.values())
         if bad:
             share = bad / (bad + self.lists)
-            stop = ": count and rank stop there, unless --max-rejected allows it" if share > MAX_REJECTED else ""
-            said.append(f"{bad:,} of {bad + self.lists:,} lists were rejected ({share:.1%}){stop}.")
+            stop = ": count and rank stop unless --max-rejected allows it" if share > MAX_REJECTED else ""
+            verdicts.append(f"{bad:,} of {several(bad + self.lists, 'list')} were rejected ({percent(share)}){stop}.")
         if not self.lists:
-            return said
+            return verdicts
         if not self.clicks:
-            return [*said, "There is not one click: nothing can be learned from this log."]
-        if self.pbm_identified:
-            moving = f"{self.moving_impressions:.0%} of impressions are of items that change position"
-            said.append(f"pbm (position-based) is identified: {moving}.")
-        else:
-            said.append(
-                "pbm (position-based) is not identified: no item has "
-                f"{LINK} impressions at two positions across {name_groups(self.position_groups)}. "
-                "model=auto will use dcm; swap a few neighbours in production now and then to learn more."
-            )
-        if self.several_clicks > 0:
-            several = f"{self.several_clicks:.1%} of lists have several clicks"
-            said.append(f"dcm (dependent clicks) can tell reading on from stopping: {several}.")
-        else:
-            said.append("No list has several clicks: dcm has nothing to learn continuation from, and cm loses nothing.")
+            return [*verdicts, "The log has no click: nothing can be learned from it."]
+        verdicts += self._models()
         if self.rare_pairs > 0:
-            said.append(
-                f"{self.rare_pairs:.0%} of context-item pairs were shown fewer than {FEW} times: their click-through "
-                "rates are accidents, and this is what lower bounds are for."
+            verdicts.append(
+                f"{percent(self.rare_pairs, 0)} of context-item pairs have fewer than {FEW} impressions: their "
+                "click-through rates are mostly noise, which lower bounds account for."
             )
         if self.single_list_contexts:
             have = "context has" if self.single_list_contexts == 1 else "contexts have"
-            said.append(f"{self.single_list_contexts:,} {have} a single list; --min-lists 2 leaves out such contexts.")
-        return said
+            verdicts.append(f"{self.single_list_contexts:,} {have} a single list; --min-lists 2 leaves them out.")
+        return verdicts
+
+    def _models(self) -> list[str]:
+        """Which click models the log identifies."""
+        if self.positions == 1:
+            return ["Every list has one item: there is no position bias, and all click models agree."]
+        if self.pbm_identified:
+            moving = f"{percent(self.moving_impressions, 0)} of impressions are of items that change position"
+            pbm = f"pbm (position-based) is identified: {moving}."
+        else:
+            pbm = (
+                f"pbm (position-based) is not identified: {not_compared(self.position_groups)}. Swap a few "
+                "neighbouring items in production now and then to identify it."
+            )
+        if self.several_clicks > 0:
+            share = percent(self.several_clicks)
+            return [pbm, f"dcm (dependent clicks): continuation is identified, {share} of lists have several clicks."]
+        return [
+            pbm,
+            "dcm (dependent clicks): continuation is not identified, no list has several clicks. cm fits it too.",
+        ]
 
 
 def check(counts: Counts) -> Health:
-    """Look at a log through its counts: everything asked here is a sum over parts of them."""
+    """Summarize a log from its counts.
+
+    >>> import prudent, pyarrow as pa
+    >>> lists = [{"context": "c", "items": ["a", "b"], "clicks": [1, 0]}] * 3
+    >>> prudent.check(prudent.count(prudent.Log(pa.Table.from_pylist(lists)))).clicks
+    3
+    """
     names = counts.index
-    sums = [_look(part.cells, names.positions) for part in names.parts()]
+    sums = [_sums(part.cells, names.positions) for part in names.parts()]
 
     def total(name: str) -> Any:
         return sum(getattr(one, name) for one in sums)
@@ -124,7 +138,7 @@ def check(counts: Counts) -> Health:
 
 
 class _Sums(NamedTuple):
-    """What is counted of some contexts; see `Health`."""
+    """Sums over some contexts; see `Health`."""
 
     shown: FloatArray  # by position
     clicked: FloatArray
@@ -135,12 +149,12 @@ class _Sums(NamedTuple):
     links: IntArray
 
 
-def _look(cells: Cells, positions: int) -> _Sums:
+def _sums(cells: Cells, positions: int) -> _Sums:
     at = cells.position - 1
     pair, position, at_position, _ = per_position(cells)
     impressions = cells.per_pair()
     moving = np.bincount(pair, minlength=cells.pairs) > 1
-    # The first position of a list tells whether any click follows; its last click tells whether one came before.
+    # At the first position, `more` is whether a click follows; at the last click, `prev` is whether one came before.
     no_click = (cells.position == 1) & ~cells.click & ~cells.more
     later_last = cells.click & ~cells.more & (cells.prev > 0)
     return _Sums(

@@ -79,9 +79,8 @@ class PositionBased(ClickModel):
         apart = separate_positions(pair, position, shown, positions)
         if len(apart) > 1:
             raise NotIdentifiedError(
-                f"pbm is not identified: no item has {LINK} impressions at two positions across the groups "
-                f"{name_groups(apart)}, so nothing in the log compares them. Give examination=[...], use dcm, "
-                "or let production swap a few items now and then."
+                f"pbm is not identified: {not_compared(apart)}. Set examination=[...], use dcm, or swap a "
+                "few neighbouring items in production now and then."
             )
         table = pair, position, shown, clicked, positions
         examination = fit_em(*table, self.smooth) if self.fit == "em" else fit_als(*table)
@@ -139,6 +138,19 @@ def position_groups(links: IntArray, positions: int) -> list[list[int]]:
     for a, b in zip(*np.divmod(links, positions + 1), strict=True):
         group[group == group[b]] = group[a]
     return [(np.flatnonzero(group[1:] == g) + 1).tolist() for g in dict.fromkeys(group[1:].tolist())]
+
+
+def not_compared(groups: Sequence[Sequence[int]]) -> str:
+    """Why positions in different groups cannot be compared.
+
+    >>> not_compared([[1], [2]])
+    'no two positions can be compared: no item has 20 impressions at each of two'
+    >>> not_compared([[1, 2], [3]])
+    'positions {1, 2} and {3} cannot be compared: no item has 20 impressions at a position of each'
+    """
+    if all(len(group) == 1 for group in groups):
+        return f"no two positions can be compared: no item has {LINK} impressions at each of two"
+    return f"positions {name_groups(groups)} cannot be compared: no item has {LINK} impressions at a position of each"
 
 
 def name_groups(groups: Sequence[Sequence[int]]) -> str:

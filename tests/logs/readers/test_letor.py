@@ -135,7 +135,7 @@ WHOLE = {
     "a cut gzip": ("train.gz", gzip.compress(os.urandom(9000).hex().encode())[:6000], "train.gz"),
     "a damaged gzip": ("train.gz", gzip.compress(GOOD * 50)[:20] + b"\xff" * 40, "train.gz"),
     "a gzip without its name": ("train.txt", gzip.compress(GOOD), "Rename it to end in .gz"),
-    "a line without end": ("train.txt", b"\0" * (2 * letor._BLOCK), "line 1 has no end"),
+    "a line without end": ("train.txt", b"\0" * (2 * letor._BLOCK), "line 1 is too long"),
 }
 
 

@@ -11,8 +11,7 @@ from hypothesis.strategies import DrawFn
 
 import prudent
 from prudent.base.errors import LogError, UsageError
-from prudent.cli.shared import Format
-from prudent.logs.readers import FORMATS, read_yandex, read_yandex_personalized
+from prudent.logs.readers import read_yandex, read_yandex_personalized
 from tests.command import run
 from tests.logs.readers.reading import by_hand, by_hand_personalized, lists_of, tabs, write
 
@@ -227,7 +226,7 @@ REFUSED = {
     "a negative id": ("log.tsv", line_two(CLICK.replace("104", "-1")), ["line 2"]),
     "an id of 20 digits": ("log.tsv", line_two(CLICK.replace("104", "9" * 20)), ["line 2"]),
     "an empty field": ("log.tsv", line_two(QUERY.replace("\t105", "\t")), ["line 2"]),
-    "spaces for tabs": ("log.tsv", line_two(CLICK.replace("\t", " ")), ["line 2", "tabs between"]),
+    "spaces for tabs": ("log.tsv", line_two(CLICK.replace("\t", " ")), ["line 2", "separated by tabs"]),
     "a kind that nobody knows": ("log.tsv", line_two(CLICK.replace("C", "X")), ["line 2"]),
     "a click on nothing": ("log.tsv", line_two("1\t5\tC"), ["line 2"]),
     "a NUL byte": ("log.tsv", line_two(b"1\t5\tC\t1\x004"), ["line 2"]),
@@ -294,10 +293,6 @@ def test_pages_that_are_rejected(line: str, reason: str, file: Path) -> None:
 
 
 # --- the command line -----------------------------------------------------------------------------------------------
-
-
-def test_every_format_has_its_name_on_the_command_line() -> None:
-    assert sorted(Format) == sorted(FORMATS)
 
 
 @pytest.mark.parametrize("command", ["check", "count", "rank"])

@@ -245,10 +245,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.parametrize("method", METHODS)
 def test_command_writes_the_same_policy(folder: Path, method: str) -> None:
-    ran = run("rank", "log.parquet", "-o", "policy.parquet", "--scores", "scores.parquet", "--method", method)
+    ran = run("rank", "log.parquet", "-o", "policy.parquet", "--scores", "scores.parquet", "--baseline", method)
     assert ran.code == 0, ran.said
     assert f"3 lists by {method}, from 14 logged" in ran.said
-    assert f"as {method} estimates it" in ran.said
+    assert f"by {method}" in ran.said
     assert "it is not what they will get" in ran.said
     assert "pessimistic" not in ran.said
     assert chosen(prudent.Policy.read("policy.parquet")) == chosen(rank_by(LOG, method))
@@ -257,7 +257,7 @@ def test_command_writes_the_same_policy(folder: Path, method: str) -> None:
 
 def test_command_takes_the_options_of_a_log(folder: Path) -> None:
     pq.write_table(rows(LOG), "rows.parquet")
-    options = ["--method", "ips", "--layout", "rows", "--length", 2, "--min-lists", 2, "--json", "--threads", 1]
+    options = ["--baseline", "ips", "--layout", "rows", "--length", 2, "--min-lists", 2, "--json", "--threads", 1]
     ran = run("rank", "rows.parquet", "-o", "policy.parquet", *options)
     assert ran.code == 0, ran.said
     said = json.loads(ran.out)
@@ -268,12 +268,12 @@ def test_command_takes_the_options_of_a_log(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--method", "isp"], "Did you mean 'ips'?"),
-        (["--method", "ips(clip=0)"], "clip is 0.0"),
-        (["--method", "pi", "--model", "auto"], "--method pi knows no model: leave out --model, or --method"),
-        (["--method", "pi", "--bound", "mle"], "--method pi knows no bound"),
-        (["--method", "pi", "--candidates", "log.parquet"], "--method pi knows no candidates"),
-        (["--method", "pi", "log.parquet"], "log.parquet is named twice"),
+        (["--baseline", "isp"], "Did you mean 'ips'?"),
+        (["--baseline", "ips(clip=0)"], "clip is 0.0"),
+        (["--baseline", "pi", "--model", "cm"], "--baseline pi does not use --model: leave out one of the two"),
+        (["--baseline", "pi", "--bound", "mle"], "--baseline pi does not use --bound"),
+        (["--baseline", "pi", "--candidates", "log.parquet"], "--baseline pi does not use --candidates"),
+        (["--baseline", "pi", "log.parquet"], "log.parquet is named twice"),
     ],
 )
 def test_command_refuses(folder: Path, options: list[str], said: str) -> None:
@@ -285,10 +285,13 @@ def test_command_refuses(folder: Path, options: list[str], said: str) -> None:
 
 def test_command_refuses_counts(folder: Path) -> None:
     assert run("count", "log.parquet", "-o", "counts.parquet").code == 0
-    ran = run("rank", "counts.parquet", "-o", "policy.parquet", "--method", "ip-ips")
+    ran = run("rank", "counts.parquet", "-o", "policy.parquet", "--baseline", "ip-ips")
     assert ran.code == 2
-    assert "counts.parquet holds counts, which have forgotten whole lists: ip-ips needs the log itself." in ran.said
+    assert (
+        "counts.parquet holds counts, which do not keep whole lists: --baseline ip-ips needs the log itself."
+        in ran.said
+    )
 
 
 def test_help_mentions_methods() -> None:
-    assert "--method" in run("rank", "--help").out
+    assert "--baseline" in run("rank", "--help").out

@@ -16,11 +16,11 @@ from prudent.base.errors import LabelError
 from prudent.logs.formats import find_text_files
 
 HIGHEST = 4
-"""Labels go from 0, irrelevant, to this."""
+"""The highest label; 0 is irrelevant."""
 
-_BLOCK = 1 << 22  # bytes; also the longest line, which is hundreds of times longer than that of any of the sets
-_DIGITS = 18  # of a qid; all such numbers fit 64 bits
-_HEAD = 6 + _DIGITS + 1  # bytes of a line that are looked at: label, " qid:", number, and what ends it
+_BLOCK = 1 << 22  # bytes; also the longest line, hundreds of times longer than any in these data sets
+_DIGITS = 18  # of a qid; such numbers fit 64 bits
+_HEAD = 6 + _DIGITS + 1  # bytes read of a line: label, " qid:", number, and its end
 _QID = b" qid:"
 
 
@@ -28,25 +28,25 @@ def _among(characters: bytes) -> BoolArray:
     return np.isin(np.arange(256), np.frombuffer(characters, dtype=np.uint8))
 
 
-_SKIPPED = _among(b"\r\n#")  # what lines that say nothing begin with
+_SKIPPED = _among(b"\r\n#")  # first byte of blank lines and comments
 _SPACE = _among(b" \t\r\n")
 
 
 @dataclass(frozen=True, eq=False)
 class Labels:
-    """Documents and their labels; those of one query stand together, in the order of the files."""
+    """Documents and their labels, grouped by query, in the order of the files."""
 
-    query: IntArray  # of each document the number of its query, ascending
-    label: IntArray  # of each document, from 0 to 4
-    names: IntArray  # of each query its qid, in the order of first appearance
+    query: IntArray  # number of the query of each document, ascending
+    label: IntArray  # label of each document, from 0 to 4
+    names: IntArray  # qid of each query, in the order of first appearance
 
 
 def read_labels(source: str | PathLike[str] | Sequence[str | PathLike[str]]) -> Labels:
-    """The labels in lines ``label qid:N 1:v 2:v ... # comment``; features and comments are not looked at.
+    """Read the labels in lines ``label qid:N 1:v 2:v ... # comment``; features and comments are ignored.
 
     ``source`` is a file, a glob or several of them, gzipped or not, read as one set in the order given. Blank lines and
-    lines that are comments are skipped. A query whose documents do not stand together is put together; a query in
-    two files is an error, since folds of one set overlap and its documents would count twice.
+    comments are skipped. Documents of one query need not be adjacent; a query in two files is an error, since folds of
+    one data set overlap and its documents would count twice.
     """
     read = {file: _read(file) for file in _once(find_text_files(source))}
     seen: dict[int, Path] = {}
@@ -60,7 +60,7 @@ def read_labels(source: str | PathLike[str] | Sequence[str | PathLike[str]]) -> 
     qids, labels = (np.concatenate(parts) for parts in zip(*read.values(), strict=True))
     names, first, query = np.unique(qids, return_index=True, return_inverse=True)
     order = np.argsort(first)
-    query = np.argsort(order)[query]  # numbered by first appearance, no longer by qid
+    query = np.argsort(order)[query]  # by first appearance instead of by qid
     together = np.argsort(query, kind="stable")
     return Labels(query[together], labels[together], names[order])
 
@@ -73,11 +73,11 @@ def _once(files: Sequence[Path]) -> Sequence[Path]:
 
 
 def _read(file: Path) -> tuple[IntArray, IntArray]:
-    """The qid and label of each line that has them."""
+    """The qid and label of each line."""
     blocks = [_parse(block, file, line) for block, line in _blocks(file)]
     qids, labels = (np.concatenate(parts) for parts in zip(*blocks, strict=True))
     if not len(qids):
-        raise LabelError(f"{file} has no labels: there is nothing but blank lines and comments in it.")
+        raise LabelError(f"{file} has no labels: only blank lines and comments.")
     return qids, labels
 
 
@@ -92,7 +92,7 @@ def _blocks(file: Path) -> Iterator[tuple[bytes, int]]:
                 if not end:
                     rest += more
                     if len(rest) > _BLOCK:
-                        raise LabelError(f"{file}, line {line} has no end: it is not a LETOR file.")
+                        raise LabelError(f"{file}, line {line} is too long: this is not a LETOR file.")
                     continue
                 block = rest + more[:end]
                 yield block, line
@@ -105,15 +105,13 @@ def _blocks(file: Path) -> Iterator[tuple[bytes, int]]:
 
 
 def _parse(block: bytes, file: Path, line: int) -> tuple[IntArray, IntArray]:
-    """The qid and label of each line of a block, taken from all lines at once, byte by byte."""
-    content = np.frombuffer(
-        block + b"\n" * _HEAD, dtype=np.uint8
-    )  # so that a look beyond the last line finds something
+    """The qid and label of each line of a block, of all lines at once, byte by byte."""
+    content = np.frombuffer(block + b"\n" * _HEAD, dtype=np.uint8)  # padded: every line has _HEAD bytes
     ends = np.flatnonzero(content[: len(block)] == ord("\n"))
     starts = np.concatenate([[0], ends[:-1] + 1])[: len(ends)]
     lines = np.arange(line, line + len(ends))
-    said = ~_SKIPPED[content[starts]]
-    starts, lines = starts[said], lines[said]
+    filled = ~_SKIPPED[content[starts]]
+    starts, lines = starts[filled], lines[filled]
     label = content[starts] - ord("0")  # wraps around below "0"
     good = label <= HIGHEST
     for place, byte in enumerate(_QID, start=1):
@@ -127,7 +125,7 @@ def _parse(block: bytes, file: Path, line: int) -> tuple[IntArray, IntArray]:
 
 
 def _number(content: NDArray[np.uint8], at: NDArray[np.intp]) -> tuple[IntArray, BoolArray]:
-    """The number that begins at each place, and whether there is one that ends where a word does."""
+    """The number that begins at each place, and whether it is followed by white space."""
     number = np.zeros(len(at), dtype=np.int64)
     going = np.ones(len(at), dtype=bool)
     ended = np.zeros(len(at), dtype=bool)
@@ -149,4 +147,4 @@ def _fault(file: Path, number: int, line: bytes) -> LabelError:
         known = f"labels are the integers from 0 to {HIGHEST}"
         return LabelError(f"{where} has the label {label[1].decode()}; {known}. Map yours to them.")
     shown = repr(line[:60].decode(errors="replace"))
-    return LabelError(f"{where} is not 'label qid:N 1:v 2:v ...': {shown}. Mend or remove it.")
+    return LabelError(f"{where} is not 'label qid:N 1:v 2:v ...': {shown}. Fix or remove it.")

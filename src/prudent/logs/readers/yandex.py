@@ -1,7 +1,7 @@
-"""Yandex's two public click logs: sessions of queries, each with the page of results that was shown, and of clicks.
+"""Yandex's two public click logs: sessions of queries, each with its page of results, and of clicks.
 
-A file becomes a Parquet file of lists in two steps, both in Database: its lines are taken apart into records, then
-clicks are laid over the pages they belong to. Both files are temporary and may be larger than memory.
+A file becomes a Parquet file of lists in two DuckDB steps: parse lines into records, then assign clicks to pages. Both
+files are temporary and may be larger than memory.
 """
 
 import gzip
@@ -24,23 +24,23 @@ from prudent.storage.quoting import file_text, text
 Paths = str | PathLike[str] | Sequence[str | PathLike[str]]
 
 PAGE = 10
-"""Results on a page of either log."""
+"""Results per page in both logs."""
 
-_ID = "(?:0|[1-9][0-9]{0,17})"  # no 007, which would come back as 7, and nothing beyond 64 bits
+_ID = "(?:0|[1-9][0-9]{0,17})"  # no 007, which would become 7, and nothing beyond 64 bits
 
 
 @dataclass(frozen=True)
 class _Format:
     name: str
-    line: str  # a pattern for the whole of a line, which Database and Python read alike
-    looks: str  # the same, for people
-    record: str  # SQL: what a line says, by its fields
+    line: str  # a pattern for a whole line, with the same meaning in DuckDB and Python
+    described: str  # the same, for error messages
+    record: str  # SQL: the columns of a record, from the fields of a line
 
 
 _RELEVANCE = _Format(
     name="yandex",
     line=rf"{_ID}\t{_ID}\t(?:Q\t{_ID}\t{_ID}(?:\t{_ID}){{0,{PAGE}}}|C\t{_ID})",
-    looks="SessionID TimePassed Q QueryID RegionID URL1 ... URL10, or SessionID TimePassed C URLID",
+    described="SessionID TimePassed Q QueryID RegionID URL1 ... URL10, or SessionID TimePassed C URLID",
     record="""
         field[1]::bigint as session,
         field[2]::bigint as time,
@@ -56,7 +56,7 @@ _RELEVANCE = _Format(
 _PERSONALIZED = _Format(
     name="yandex-personalized",
     line=rf"{_ID}\t(?:M\t{_ID}\t{_ID}|{_ID}\t(?:[QT]\t{_ID}\t{_ID}\t[0-9,]*(?:\t{_ID},{_ID}){{0,{PAGE}}}|C\t{_ID}\t{_ID}))",
-    looks=(
+    described=(
         "SessionID M Day USERID, or SessionID TimePassed Q SERPID QueryID TERM,TERM,... URLID,DomainID (10 times), or "
         "SessionID TimePassed C SERPID URLID"
     ),
@@ -73,30 +73,32 @@ _PERSONALIZED = _Format(
 )
 
 
-def read_yandex(source: Paths, engine: Database | None = None) -> Log:
-    """The log of Yandex's relevance-prediction challenge (2011) as a `Log`.
+def read_yandex(source: Paths, *, engine: Database | None = None) -> Log:
+    """Read the log of Yandex's relevance-prediction challenge (2011) as a `Log`.
 
     ``source`` is a file, a glob or several of them, gzipped or not, with tab-separated lines
     ``SessionID TimePassed Q QueryID RegionID URL1 ... URL10`` and ``SessionID TimePassed C URLID``. The context is
     query and region, as the text ``"123/7"``; items are the numbers of urls.
 
     A click belongs to the last query before it in its session, by time and then by line, whose page has the url.
-    Clicks that belong to none are dropped, and counted in ``left_out``. A session is of one file: the same id in
-    another file is another session.
+    Other clicks are counted in ``left_out``. Sessions do not span files: the same id in another file is another
+    session.
     """
     return _read(source, _RELEVANCE, engine or Database())
 
 
-def read_yandex_personalized(source: Paths, days: tuple[int, int] | None = None, engine: Database | None = None) -> Log:
-    """The log of Yandex's Personalized Web Search Challenge (Kaggle, 2013) as a `Log`.
+def read_yandex_personalized(
+    source: Paths, *, days: tuple[int, int] | None = None, engine: Database | None = None
+) -> Log:
+    """Read the log of Yandex's Personalized Web Search Challenge (Kaggle, 2013) as a `Log`.
 
     ``source`` is as in `read_yandex`, with the lines ``SessionID M Day USERID``, ``SessionID TimePassed Q SERPID
     QueryID ListOfTerms URLID,DomainID ...`` and ``SessionID TimePassed C SERPID URLID``. The context is the query,
     items are the numbers of urls; terms, domains and users are not kept. ``days=(1, 23)`` reads the sessions of
-    these days, both included.
+    these days, inclusive.
 
-    Clicks go to the page that they name, if it was shown before them in the session and has the url. Other clicks,
-    and test queries (``T``), whose clicks are not public, are dropped and counted in ``left_out``.
+    A click belongs to the page that it names, if that was shown before in the session and has the url. Other clicks,
+    and test queries (``T``), whose clicks are not public, are counted in ``left_out``.
     """
     if days is not None and (len(days) != 2 or days[0] > days[1]):
         raise UsageError(f"days is {days!r}; it is the first and the last day, such as days=(1, 23).")
@@ -108,19 +110,19 @@ def _read(source: Paths, format_: _Format, base: Database, days: tuple[int, int]
     folder = TemporaryFolder()
     lists = [folder.path / f"{number}.parquet" for number in range(len(files))]
     left_out: Counter[str] = Counter()
-    for file, target in zip(files, lists, strict=True):  # a session is of one file
+    for file, target in zip(files, lists, strict=True):  # sessions do not span files
         left_out.update(_convert(file, format_, base, days, target))
-    told = {what: n for what, n in left_out.items() if n}
-    return Log(lists, origin=tuple(map(str, files)), left_out=told, _folder=folder)
+    counted = {what: n for what, n in left_out.items() if n}
+    return Log(lists, origin=tuple(map(str, files)), left_out=counted, _folder=folder)
 
 
 def _convert(file: Path, format_: _Format, base: Database, days: tuple[int, int] | None, lists: Path) -> dict[str, int]:
-    """Write the lists of one file; return what is not among them."""
+    """Write the lists of one file; return how many records were left out, by reason."""
     records = lists.with_name("records.parquet")
     with base.connect(spill=lists.parent) as connection:
         try:
             connection.execute(f"copy ({_records(file, format_)}) to {text(records)} (format parquet)")
-            connection.execute("set preserve_insertion_order = false")  # from here on every record knows its line
+            connection.execute("set preserve_insertion_order = false")  # records are numbered from here on
             for step in _steps(records, days):
                 connection.execute(step)
             connection.execute(f"copy ({_LISTS}) to {text(lists)} (format parquet)")
@@ -141,7 +143,7 @@ def _convert(file: Path, format_: _Format, base: Database, days: tuple[int, int]
 
 def _records(file: Path, format_: _Format) -> str:
     """One row per line, in the order of the file."""
-    # A line is one column of text: sniffed dialects lose rows, and DuckDB's integers take 1.5 for 2.
+    # A line is one column of text: sniffed dialects lose rows, and DuckDB reads 1.5 as the integer 2.
     zipped = "gzip" if file.suffix.lower() == ".gz" else "none"
     lines = (
         f"read_csv({file_text(file)}, auto_detect = false, header = false, columns = {{line: 'VARCHAR'}}, "
@@ -180,8 +182,8 @@ def _steps(records: Path, days: tuple[int, int] | None) -> list[str]:
             where kind = 'C' and {wanted}
         """,
         f"create temp view test_queries as from records where kind = 'T' and {wanted}",
-        # The page of a click is the last of those it may belong to. Page and position are one number, which is as
-        # good as the page to tell which of two came later, and so is time.
+        # The page of a click is the last that it may belong to. Time, page and position are packed into one number
+        # whose maximum is the latest page.
         f"""
             create temp table clicked as
             with landed as (
@@ -213,19 +215,21 @@ _LEFT_OUT = """
 """
 
 
-# --- what is wrong ------------------------------------------------------------------------------------------------
+# --- errors -------------------------------------------------------------------------------------------------------
 
 
 def _explain(error: duckdb.Error, file: Path, format_: _Format) -> LogError | WriteError:
-    """What Database stumbled over: the line, found by looking again from the top, or else its own words."""
-    said = str(error)
+    """The error with the line that caused it, or else with DuckDB's own message."""
+    message = str(error)
     if isinstance(error, duckdb.OutOfMemoryException):
         return LogError(f"Reading {file} needs more memory than allowed: {first_line(error)} Raise --memory.")
-    if "Could not write" in said or "No space left" in said:
-        return WriteError(f"Cannot write temporary files while reading {file}: {reason(error)}. Set TMPDIR to a place.")
+    if "Could not write" in message or "No space left" in message:
+        return WriteError(
+            f"Cannot write temporary files while reading {file}: {reason(error)}. Set TMPDIR to a folder with space."
+        )
     fault = _fault(file, format_)
-    if fault is None and "invalid state" in said:
-        fault = f"{file} mixes line endings (\\n and \\r\\n). Write all of its lines alike."
+    if fault is None and "invalid state" in message:
+        fault = f"{file} mixes line endings (\\n and \\r\\n). Use one line ending."
     return LogError(fault or f"Cannot read {file}: {first_line(error)}")
 
 
@@ -239,8 +243,8 @@ def _fault(file: Path, format_: _Format) -> str | None:
                     shown = line[:60].decode(errors="replace")
                     return (
                         f"{file}, line {number} is not of the format {format_.name}: {shown!r}. Its lines are "
-                        f"{format_.looks}; tabs between, and ids are integers. Mend or remove it."
+                        f"{format_.described}; separated by tabs, with integer ids. Fix or remove it."
                     )
     except (OSError, EOFError) as error:
-        return f"Cannot read {file}: {error}. Write or copy it again: it is damaged."
+        return f"Cannot read {file}: {error}. The file is damaged: write or copy it again."
     return None

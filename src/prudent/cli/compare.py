@@ -1,0 +1,212 @@
+"""`prudent compare` and `tune`: the click model and the bound that suit a log."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+import prudent
+from prudent.base.text import Column, number, plus_minus, several
+from prudent.cli.options import (
+    By,
+    Chart,
+    Holdout,
+    Json,
+    Length,
+    LogOptions,
+    Logs,
+    MaxRejected,
+    Model,
+    Seed,
+    Time,
+    check_output,
+    command,
+    only_logs,
+)
+from prudent.cli.output import busy, print_json, print_table, progress_bar, say, say_next, say_wrapped
+
+Test = Annotated[list[str] | None, typer.Option(help="Log to hold out instead, such as later days; repeatable.")]
+_POSITIONS = 20  # in a table
+
+
+@command("compare", "Evaluate")
+def compare_command(
+    logs: Logs,
+    log: LogOptions,
+    test: Test = None,
+    model: Annotated[
+        list[str] | None, typer.Option(help="Click model to compare: {click_models}; repeatable.", show_default="all")
+    ] = None,
+    holdout: Holdout = 0.2,
+    by: By = "hash",
+    time: Time = None,
+    length: Annotated[int | None, typer.Option(min=1, help="Cut lists after this position.")] = None,
+    seed: Seed = 0,
+    output: Chart = None,
+    max_rejected: MaxRejected = 0.01,
+    as_json: Json = False,
+) -> None:
+    """Compare click models on held-out lists.
+
+    Each is fitted to one part of the log and scored on the other: log-likelihood per list, perplexity, and predicted and observed click rates by position.
+    """  # noqa: E501 (a line break here would be one in a terminal)
+    _check_chart(output, [*logs, *(test or [])])
+    with busy("Comparing"):
+        comparison = prudent.compare(
+            only_logs(logs, log, "compare"),
+            only_logs(test, log, "compare") if test else None,
+            **({"models": model} if model else {}),
+            holdout=holdout,
+            by=by,
+            time=time,
+            seed=seed,
+            length=length,
+            engine=log.engine,
+            max_rejected=max_rejected,
+        )
+    _write_chart(comparison, output)
+    if as_json:
+        print_json(comparison.as_json())
+        return
+    _show_comparison(comparison)
+    if output is not None:
+        say()
+        say(f"The chart is in {output}.")
+    chosen = ["--model", comparison.winner] if comparison.clear else []
+    say_next("prudent", "rank", *logs, "-o", "policy.parquet", *log.again(), *chosen)
+
+
+@command("tune", "Evaluate")
+def tune_command(
+    logs: Logs,
+    log: LogOptions,
+    test: Test = None,
+    bound: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Bound to try, at every δ or at one: 'eb(delta=0.3)'; repeatable. Known: {bounds}.",
+            show_default="exposure, eb, hoeffding, mle",
+        ),
+    ] = None,
+    delta: Annotated[
+        list[float] | None, typer.Option(help="δ to try bounds at; repeatable.", show_default="0.05 to 1")
+    ] = None,
+    model: Model = "auto",
+    length: Length = None,
+    repetitions: Annotated[int, typer.Option(min=2, help="Simulated logs to try every setting on.")] = 20,
+    holdout: Holdout = 0.2,
+    by: By = "hash",
+    time: Time = None,
+    seed: Seed = 0,
+    output: Chart = None,
+    max_rejected: MaxRejected = 0.01,
+    as_json: Json = False,
+) -> None:
+    """Tune the bound and δ on logs simulated from yours.
+
+    A click model fitted to the training lists simulates clicks on the logged lists; each setting ranks from them, and its lists are compared with the best ones. The held-out lists confirm the choice.
+    """  # noqa: E501 (a line break here would be one in a terminal)
+    _check_chart(output, [*logs, *(test or [])])
+    tried: dict[str, Any] = {name: value for name, value in (("bounds", bound), ("deltas", delta)) if value}
+    with progress_bar() as update:
+        tuning = prudent.tune(
+            only_logs(logs, log, "tune"),
+            only_logs(test, log, "tune") if test else None,
+            **tried,
+            model=model,
+            length=length,
+            repetitions=repetitions,
+            holdout=holdout,
+            by=by,
+            time=time,
+            seed=seed,
+            engine=log.engine,
+            max_rejected=max_rejected,
+            progress=lambda done, total: update("Tuning", done, total),
+        )
+    _write_chart(tuning, output)
+    if as_json:
+        print_json(tuning.as_json())
+        return
+    _show_tuning(tuning)
+    if output is not None:
+        say()
+        say(f"The chart is in {output}.")
+    chosen = [] if tuning.choice == tuning.default.bound else ["--bound", tuning.choice]
+    say_next("prudent", "rank", *logs, "-o", "policy.parquet", *log.again(), *chosen)
+
+
+def _check_chart(output: Path | None, logs: Sequence[str]) -> None:
+    if output is not None:
+        from prudent.base.chart import check_chart
+        from prudent.logs.formats import find_files
+
+        check_chart(output)
+        check_output(output, find_files(logs), parquet=False)
+
+
+def _write_chart(result: Any, output: Path | None) -> None:
+    if output is not None:
+        from prudent.base.chart import render_chart
+        from prudent.storage.files import replacing
+
+        with replacing(output) as part:
+            part.write_bytes(render_chart(result.chart(), output))
+
+
+def _show_comparison(comparison: Any) -> None:
+    train, test = several(comparison.train_lists, "list"), several(comparison.test_lists, "held-out list")
+    say(f"Fitted to {train}, scored on {test}.")
+    say()
+    _print_result(comparison)
+    say_wrapped(
+        "Log-likelihood per list: higher is better. Perplexity: 1 is perfect, 2 is a coin flip; cond.: given the "
+        "clicks above. In brackets: click-through rates, for reference."
+    )
+    for score in comparison.scores:
+        if score.why:
+            say_wrapped(f"{score.model}: {score.why}")
+    scored = [score for score in comparison.scores if score.predicted_ctr]
+    rates = {"observed": comparison.observed_ctr} | {score.model: score.predicted_ctr for score in scored}
+    _show_by_position("click-through rate by position", rates)
+    _show_by_position("perplexity by position", {score.model: score.by_position for score in scored})
+    say()
+    say_wrapped(comparison.verdict)
+
+
+def _show_tuning(tuning: Any) -> None:
+    about = tuning.manifest.results
+    train = f"{several(about['past_lists'], 'list')} of {several(about['contexts'], 'context')}"
+    say_wrapped(f"{tuning.repetitions} logs simulated by {tuning.model}, fitted to {train}.")
+    say_wrapped(f"Error: V(A*) − V(Â) per list ({tuning.unit}); of the logged lists: {number(tuning.logged_error, 4)}.")
+    say()
+    _print_result(tuning)
+    later = tuning.confirmation
+    if later is not None:
+        values = f"{later.bound} {number(later.value, 4)}, {tuning.default.bound} {number(later.default_value, 4)}"
+        gain = plus_minus(later.difference, later.difference_se, signed=True)
+        say()
+        say_wrapped(f"Value on {several(later.lists, 'held-out list')}: {values}, difference {gain}.")
+    say()
+    say_wrapped(tuning.verdict)
+
+
+def _print_result(result: Any) -> None:
+    head, *rows = result.rows()
+    print_table([head[0], *(Column(name, str, align="right") for name in head[1:])], rows)
+
+
+def _show_by_position(title: str, values: dict[str, Sequence[float | None]]) -> None:
+    if not values:
+        return
+    positions = max(map(len, values.values()))
+    columns = [Column("position", str), *(Column(name, float) for name in values)]
+    rows = [
+        (str(k + 1), *(by[k] if k < len(by) else None for by in values.values()))
+        for k in range(min(positions, _POSITIONS))
+    ]
+    say()
+    print_table(columns, rows, title=title)
+    if positions > _POSITIONS:
+        say(f"... and {several(positions - _POSITIONS, 'more position')} (--json has them all)")

@@ -1,0 +1,238 @@
+"""`prudent evaluate`, `gate` and `split`: the value of a policy on lists it was not trained on."""
+
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.markup import escape
+
+import prudent
+from prudent.base.errors import UsageError
+from prudent.base.text import Column, plain, several
+from prudent.cli.options import (
+    By,
+    Holdout,
+    HoldoutLog,
+    Interval,
+    Json,
+    LogOptions,
+    Logs,
+    MaxRejected,
+    MinLift,
+    PolicyFile,
+    Propensity,
+    Replicates,
+    Reward,
+    Seed,
+    Time,
+    check_output,
+    command,
+    fraction,
+    only_logs,
+    option,
+)
+from prudent.cli.output import busy, out, print_json, print_table, say, say_next, say_wrapped
+
+if TYPE_CHECKING:
+    from prudent.evaluation.evaluate import Evaluation
+    from prudent.logs.log import Log
+
+
+@command("evaluate", "Evaluate")
+def evaluate_command(
+    policy: PolicyFile,
+    holdout: HoldoutLog,
+    log: LogOptions,
+    estimator: Annotated[
+        list[str] | None,
+        option(
+            "--estimator",
+            "-e",
+            help="{estimators}; e.g. 'ips(clip=50)', 'dm(model=dcm)'; repeatable. [dim]Default: most of these.[/dim]",
+        ),
+    ] = None,
+    reward: Reward = "clicks",
+    confidence: Annotated[float, option("--confidence", parser=fraction, help="Confidence level of intervals.")] = 0.95,
+    interval: Interval = "bootstrap",
+    replicates: Replicates = 200,
+    seed: Seed = 0,
+    propensity: Propensity = None,
+    max_rejected: MaxRejected = 0.01,
+    as_json: Json = False,
+) -> None:
+    """Estimate the value of a policy's lists on a holdout.
+
+    Each estimator gives a value and a lift over the logged lists, with intervals, or the reason why it cannot.
+    """
+    with busy("Evaluating"):
+        evaluation = prudent.evaluate(
+            prudent.Policy.read(policy),
+            _holdout(holdout, log, propensity, "evaluate"),
+            **({"estimators": estimator} if estimator else {}),
+            reward=reward,
+            confidence=confidence,
+            interval=interval,
+            replicates=replicates,
+            seed=seed,
+            engine=log.engine,
+            max_rejected=max_rejected,
+        )
+    if as_json:
+        print_json(evaluation.as_json())
+        return
+    _show_evaluation(evaluation)
+    if any(estimate.tells for estimate in evaluation):
+        options = [*log.again(), *(["--propensity", propensity] if propensity else [])]
+        options += ["--reward", reward] if reward != "clicks" else []
+        say_next("prudent", "gate", policy, *(word for name in holdout for word in ("--log", name)), *options)
+
+
+@command("gate", "Evaluate")
+def gate_command(
+    policy: PolicyFile,
+    holdout: HoldoutLog,
+    log: LogOptions,
+    min_lift: MinLift = 0.0,
+    confidence: Annotated[float, option("--confidence", parser=fraction, help="Confidence level, one-sided.")] = 0.95,
+    estimator: Annotated[
+        str, option("--estimator", "-e", help="The estimator that decides: {estimators}.")
+    ] = "dr(clip=10)",
+    reward: Reward = "clicks",
+    interval: Interval = "bootstrap",
+    replicates: Replicates = 200,
+    seed: Seed = 0,
+    min_support: Annotated[
+        float, option("--min-support", parser=fraction, help="Fail if support is below this share of lists.")
+    ] = 0.5,
+    per_context: Annotated[
+        bool,
+        option(
+            "--per-context",
+            help="Decide per context: the new list where a click model finds it better with this confidence, else the "
+            "incumbent list. Exit code 0 if any list is new.",
+        ),
+    ] = False,
+    output: Annotated[Path | None, option("--output", "-o", help="With --per-context: the mixed policy.")] = None,
+    propensity: Propensity = None,
+    max_rejected: MaxRejected = 0.01,
+    as_json: Json = False,
+) -> None:
+    """Decide whether to roll out a policy, by exit code.
+
+    0 if its lift over the logged lists is above the minimum, with this confidence; else 1.
+    """
+    from prudent.logs.formats import find_files
+
+    if per_context != (output is not None):
+        raise UsageError("--per-context and -o FILE, the mixed policy to write, go together: set both or neither.")
+    if output is not None:
+        if (interval, replicates, seed, min_support) != ("bootstrap", 200, 0, 0.5):
+            raise UsageError(
+                "--per-context compares lists under a click model: --interval, --replicates, --seed and --min-support "
+                "do not apply."
+            )
+        check_output(output, [policy, *find_files(holdout)])
+    with busy("Evaluating"):
+        opened = _holdout(holdout, log, propensity, "gate")
+        lists = prudent.Policy.read(policy)
+        if output is None:
+            verdict = prudent.gate(
+                lists,
+                opened,
+                min_lift,
+                confidence,
+                estimator,
+                reward=reward,
+                interval=interval,
+                replicates=replicates,
+                seed=seed,
+                min_support=min_support,
+                engine=log.engine,
+                max_rejected=max_rejected,
+            )
+            passed, why, content = verdict.passed, verdict.why, asdict(verdict)
+        else:
+            mixture = prudent.gate_contexts(
+                lists,
+                opened,
+                min_lift,
+                confidence,
+                _model_of(estimator),
+                reward=reward,
+                engine=log.engine,
+                max_rejected=max_rejected,
+            )
+            mixture.policy.write(output)
+            counts = ("better", "same", "unsure", "unseen", "min_lift", "confidence")
+            passed, why = mixture.passed, mixture.why
+            content = {"passed": passed, "why": why, **{name: getattr(mixture, name) for name in counts}}
+    if as_json:
+        print_json(content)
+    else:
+        out.print(f"[bold {'green]pass' if passed else 'red]fail'}[/]  {escape(plain(why))}", soft_wrap=True)
+        if output is not None:
+            say(f"The mixed policy is in {output}.")
+    raise typer.Exit(0 if passed else 1)
+
+
+def _model_of(estimator: str) -> str:
+    """The click model of an estimator that has one."""
+    from prudent.evaluation.estimators import parse
+
+    model = getattr(parse(estimator), "model", None)
+    if model is None:
+        raise UsageError(f"--per-context needs an estimator with a click model, such as dm or dr, not {estimator}.")
+    return str(model)
+
+
+def _holdout(holdout: list[str], log: LogOptions, propensity: str | None, user: str) -> "Log":
+    opened = only_logs(holdout, log, user)
+    return opened if propensity is None else replace(opened, propensity=propensity)
+
+
+@command("split", "Evaluate")
+def split_command(
+    logs: Logs,
+    log: LogOptions,
+    output: Annotated[Path, option("--output", "-o", help="Folder for train.parquet and holdout.parquet.")] = Path("."),
+    holdout: Holdout = 0.2,
+    by: By = "hash",
+    time: Time = None,
+    seed: Seed = 0,
+    as_json: Json = False,
+) -> None:
+    """Split a log into a training log and a holdout."""
+    from prudent.logs.formats import find_files
+    from prudent.storage.files import make_folder
+
+    opened = only_logs(logs, log, "split")
+    folder = make_folder(output)
+    train, held = folder / "train.parquet", folder / "holdout.parquet"
+    for target in (train, held):
+        check_output(target, find_files(logs))
+    with busy("Splitting"):
+        parts = prudent.split(opened, train, held, holdout, by, time, seed, log.engine)
+    if as_json:
+        print_json(asdict(parts))
+        return
+    say(f"Wrote {several(parts.train, 'list')} to {train} and {parts.holdout:,} to {held}.")
+    say_next("prudent", "rank", train, "-o", "policy.parquet", *([] if log.format else log.again()))
+
+
+def _show_evaluation(evaluation: "Evaluation") -> None:
+    from prudent.evaluation.evaluate import HEADINGS
+
+    rows = [row for row in evaluation.rows() if len(row) == len(HEADINGS)]
+    say_wrapped(evaluation.title)
+    if rows:
+        print_table([HEADINGS[0], *(Column(name, str, align="right") for name in HEADINGS[1:])], rows, wide=True)
+    for tells in (False, True):
+        reasons: dict[str, list[str]] = {}
+        for estimate in evaluation:
+            if estimate.why and estimate.tells == tells:
+                reasons.setdefault(estimate.why, []).append(estimate.estimator)
+        for why, names in reasons.items():
+            say_wrapped(f"{', '.join(names)}{'' if tells else ' cannot tell'}: {why}")
+    say()
+    say_wrapped(evaluation.verdict)

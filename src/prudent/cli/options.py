@@ -1,0 +1,305 @@
+"""Options that several commands share, each defined once, and the objects they stand for.
+
+Options that belong together are a group: a frozen dataclass whose fields are options. A command with a parameter of
+that type has all of them.
+"""
+
+import inspect
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+from typer.core import TyperCommand
+
+import prudent
+from prudent.base.errors import UsageError
+
+if TYPE_CHECKING:
+    from prudent.logs.log import Log
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def option(*names: str, panel: str | None = None, **settings: Any) -> Any:
+    """An option in a panel of the help."""
+    return typer.Option(*names, rich_help_panel=panel, **settings)
+
+
+def column(name: str, meaning: str) -> Any:
+    """An option that names a column of the log."""
+    return option(name, panel="Log", metavar="COLUMN", help=meaning)
+
+
+def fraction(text: str) -> float:
+    """A number; the error for 5% suggests 0.05."""
+    try:
+        return float(text)
+    except ValueError:
+        percentage = text.rstrip("% ")
+        try:
+            example = f"{float(percentage) / 100:g}" if percentage != text else "0.05"
+        except ValueError:
+            example = "0.05"
+        raise typer.BadParameter(f"{text!r} is not a number. Write a fraction, such as {example}.") from None
+
+
+# --- arguments and single options -------------------------------------------------------------------------------------
+
+Inputs = Annotated[
+    list[str], typer.Argument(metavar="INPUT", help="Click logs (Parquet, JSON Lines, CSV; globs), or counts.")
+]
+Logs = Annotated[list[str], typer.Argument(metavar="LOG", help="Click logs (Parquet, JSON Lines, CSV; globs).")]
+PolicyFile = Annotated[Path, typer.Argument(metavar="POLICY", help="Policy written by prudent rank.")]
+HoldoutLog = Annotated[
+    list[str], option("--log", help="Holdout: click logs the policy was not trained on; files, globs; repeatable.")
+]
+Output = Annotated[Path, option("--output", "-o", help="File to write.")]
+Chart = Annotated[
+    Path | None, option("--output", "-o", help="Also draw a chart: NAME.svg or NAME.png (needs prudent\\[report]).")
+]
+Json = Annotated[bool, option("--json", help="Print the result as JSON.")]
+Verbose = Annotated[bool, option("--verbose", "-v", help="Also print the statistics of the fit.")]
+Seed = Annotated[int, option("--seed", min=0, help="Seed of the random numbers.")]
+Memory = Annotated[
+    str | None, option("--memory", panel="Engine", help="Memory limit of DuckDB, such as 1GB; the rest spills to disk.")
+]
+Threads = Annotated[int | None, option("--threads", panel="Engine", min=1, max=1024, help="Threads of DuckDB.")]
+MaxRejected = Annotated[
+    float, option("--max-rejected", panel="Log", min=0, max=1, help="Maximum share of rejected lists.")
+]
+LayoutOption = Annotated[
+    Literal["lists", "rows"], option("--layout", panel="Log", help="One row per list, or per impression.")
+]
+Model = Annotated[str, option("--model", help="Click model: auto, {click_models}.")]
+Length = Annotated[
+    int | None, option("--length", min=1, help="Items per list. [dim]Default: the longest logged list.[/dim]")
+]
+Holdout = Annotated[float, option("--holdout", parser=fraction, metavar="SHARE", help="Share of lists to hold out.")]
+By = Annotated[
+    Literal["hash", "time"], option("--by", help="Hold out lists by a hash of their content, or the latest.")
+]
+Time = Annotated[str | None, option("--time", help="Column of the time, for --by time.")]
+Reward = Annotated[
+    Literal["clicks", "any-click"], option("--reward", help="Number of clicks on a list, or whether it has any.")
+]
+Propensity = Annotated[
+    str | None,
+    option(
+        "--propensity",
+        panel="Log",
+        help="Column of the list's probability under the logging policy: a number, or one per position. "
+        "[dim]Default: frequencies.[/dim]",
+    ),
+]
+MinLift = Annotated[float, option("--min-lift", parser=fraction, help="Pass if the lift is above this: 0.01 is +1%.")]
+Interval = Annotated[
+    Literal["bootstrap", "bernstein"],
+    option(
+        "--interval",
+        help="Bootstrap, or empirical Bernstein: guaranteed, for clipped weights and a propensity column.",
+    ),
+]
+Replicates = Annotated[int, option("--replicates", min=20, help="Bootstrap replicates.")]
+
+
+# --- groups -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class LogOptions:
+    """The columns of a log, its format, and what DuckDB may use."""
+
+    format: Annotated[str | None, option("--format", panel="Log", help="Predefined log format: {formats}.")] = None
+    layout: LayoutOption = "lists"
+    context: Annotated[str, column("--context", "The context.")] = "context"
+    items: Annotated[str, column("--items", "The items (layout lists).")] = "items"
+    clicks: Annotated[str, column("--clicks", "The 0/1 clicks (layout lists).")] = "clicks"
+    impression: Annotated[str, column("--impression", "The id of the list (layout rows).")] = "impression"
+    item: Annotated[str, column("--item", "The item (layout rows).")] = "item"
+    position: Annotated[str, column("--position", "The position, from 1 (layout rows).")] = "position"
+    click: Annotated[str, column("--click", "The 0/1 click (layout rows).")] = "click"
+    click_action: Annotated[
+        list[str] | None, option("--click-action", panel="Log", help="Action that counts as a click (ubi); repeatable.")
+    ] = None
+    impression_action: Annotated[
+        list[str] | None, option("--impression-action", panel="Log", help="Action that is an impression (ubi).")
+    ] = None
+    memory: Memory = None
+    threads: Threads = None
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Arguments of `as_log`: what differs from the defaults."""
+        values = {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) != f.default}
+        return {name: value for name, value in values.items() if name not in ("memory", "threads")}
+
+    @property
+    def engine(self) -> "prudent.DuckDB":
+        """DuckDB within the limits."""
+        return prudent.DuckDB(self.memory, self.threads)
+
+    def again(self) -> list[str]:
+        """The options that the next command needs to read the same log."""
+        words = []
+        for name, value in self.settings.items():
+            for one in value if isinstance(value, list) else [value]:
+                words += [f"--{name.replace('_', '-')}", str(one)]
+        return words
+
+
+@dataclass(frozen=True)
+class DayOptions:
+    """The days of a folder of counts."""
+
+    since: Annotated[
+        str | None,
+        option("--since", panel="Days", help="First day: a date, or an age such as 30d before the newest day."),
+    ] = None
+    until: Annotated[str | None, option("--until", panel="Days", help="Last day.")] = None
+    half_life: Annotated[
+        str | None,
+        option(
+            "--half-life",
+            panel="Days",
+            help="Age at which a list's weight halves, such as 14d. The newest day has weight 1.",
+        ),
+    ] = None
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Arguments of `Counts.read`."""
+        return {f.name: value for f in fields(self) if (value := getattr(self, f.name)) is not None}
+
+
+@dataclass(frozen=True)
+class EngineOptions:
+    """Which engine counts and ranks."""
+
+    engine: Annotated[
+        Literal["duckdb", "spark"], option("--engine", panel="Engine", help="DuckDB on this machine, or Spark.")
+    ] = "duckdb"
+    master: Annotated[str, option("--master", panel="Engine", help="Spark master: local[2], spark://..., yarn.")] = (
+        "local[*]"
+    )
+    conf: Annotated[
+        list[str] | None, option("--conf", panel="Engine", metavar="KEY=VALUE", help="Spark setting; repeatable.")
+    ] = None
+
+    def check(self, log: LogOptions) -> None:
+        """Raise for options of the other engine."""
+        if self.engine == "duckdb" and (self.conf or self.master != "local[*]"):
+            raise UsageError("--master and --conf are for Spark: add --engine spark.")
+        if self.engine == "spark" and (log.memory is not None or log.threads is not None):
+            raise UsageError(
+                "--memory and --threads are for DuckDB. For Spark: --conf spark.driver.memory=4g, --master local[2]."
+            )
+
+    def spark(self) -> "prudent.Spark":
+        """Spark as the options say."""
+        settings = {}
+        for setting in self.conf or []:
+            key, sign, value = setting.partition("=")
+            if not (key.strip() and sign):
+                raise UsageError(f"--conf {setting}: write a setting as key=value, such as spark.driver.memory=4g.")
+            settings[key.strip()] = value.strip()
+        return prudent.Spark.start(self.master, settings)
+
+
+# --- commands ---------------------------------------------------------------------------------------------------------
+
+
+def command(name: str, panel: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Add a function to the application; typer needs every option of a group as an argument of its own."""
+
+    def add(function: Callable[..., None]) -> Callable[..., None]:
+        parameters = inspect.signature(function).parameters.values()
+        groups: dict[str, Any] = {p.name: p.annotation for p in parameters if is_dataclass(p.annotation)}
+        options = [
+            inspect.Parameter(f.name, inspect.Parameter.KEYWORD_ONLY, default=f.default, annotation=f.type)
+            for group in groups.values()
+            for f in fields(group)
+        ]
+        own = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in parameters if p.name not in groups]
+
+        @wraps(function)
+        def spread(**values: Any) -> None:
+            made = {n: group(**{f.name: values.pop(f.name) for f in fields(group)}) for n, group in groups.items()}
+            function(**values, **made)
+
+        spread.__signature__ = inspect.Signature([*own, *options])  # type: ignore[attr-defined]
+        spread.__annotations__ = {p.name: p.annotation for p in [*own, *options]}
+        app.command(name, rich_help_panel=panel, cls=_Command)(spread)
+        return function
+
+    return add
+
+
+class _Command(TyperCommand):
+    """Replaces {click_models}, {bounds}, ... in help texts by the registered names, when the help is shown.
+
+    Not earlier: registries load NumPy and SciPy, and `prudent --help` needs neither.
+    """
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        for parameter in self.params:
+            text = getattr(parameter, "help", None)
+            if text and "{" in text:
+                setattr(parameter, "help", text.format_map(_Registered()))  # noqa: B010 (arguments have none)
+        super().format_help(ctx, formatter)
+
+
+class _Registered(dict[str, str]):
+    def __missing__(self, registry: str) -> str:
+        from prudent.bounds import bounds
+        from prudent.click_models import click_models
+        from prudent.evaluation.estimators import estimators
+        from prudent.logs.readers import FORMATS
+        from prudent.policies.baselines import baselines
+        from prudent.policies.export import formats
+
+        registered: dict[str, Iterable[str]] = {
+            "click_models": [name for name in click_models if name != "auto"],
+            "bounds": bounds,
+            "estimators": estimators,
+            "baselines": baselines,
+            "exports": formats,
+            "formats": FORMATS,
+        }
+        return ", ".join(registered[registry])
+
+
+# --- outputs ----------------------------------------------------------------------------------------------------------
+
+_OTHER_FORMATS = (".csv", ".tsv", ".txt", ".json", ".jsonl", ".ndjson", ".gz", ".zip", ".xlsx", ".html")
+
+
+def check_output(output: str | Path, inputs: Sequence[str | Path], parquet: bool = True) -> None:
+    """Raise before the work what would fail after it: no such folder, another format, an input of the same name."""
+    from prudent.storage.files import check_target, manifest_path
+
+    output = Path(output)
+    check_target(output)
+    taken = {Path(file).resolve() for file in inputs}
+    if output.resolve() in taken | {manifest_path(file) for file in taken}:
+        raise UsageError(f"{output} is named twice: an output cannot replace an input or another output.")
+    if parquet and output.suffix.lower() in _OTHER_FORMATS:
+        raise UsageError(f"{output} would hold Parquet. Name it {output.stem}.parquet.")
+
+
+def only_logs(inputs: Sequence[str], log: LogOptions, user: str) -> "Log":
+    """The log of a command that cannot use counts."""
+    from prudent.counts.source import counted_files
+    from prudent.logs.log import as_log
+
+    for file in counted_files(inputs):
+        raise UsageError(f"{file} holds counts, which do not keep whole lists: {user} needs the log itself.")
+    return as_log(list(inputs), engine=log.engine, **log.settings)

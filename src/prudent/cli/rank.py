@@ -1,0 +1,335 @@
+"""`prudent rank`, `count` and `check`: from logs to counts to lists."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+import prudent
+from prudent.base.errors import UsageError
+from prudent.base.text import Column, number, several
+from prudent.cli.options import (
+    DayOptions,
+    EngineOptions,
+    Inputs,
+    Json,
+    Length,
+    LogOptions,
+    MaxRejected,
+    Model,
+    Verbose,
+    check_output,
+    command,
+    only_logs,
+    option,
+)
+from prudent.cli.output import busy, print_json, print_table, say, say_next, say_wrapped, short
+
+if TYPE_CHECKING:
+    from prudent.click_models.check import Health
+    from prudent.policies.policy import Policy
+    from prudent.storage.manifest import Manifest, Tally
+
+BOUND = "exposure(delta=0.5)"
+_POSITIONS = 20  # in a table or line; --json has them all
+
+
+@command("rank", "Rank")
+def rank_command(
+    inputs: Inputs,
+    output: Annotated[str, option("--output", "-o", help="Policy to write; with --engine spark, a folder.")],
+    log: LogOptions,
+    days: DayOptions,
+    engine: EngineOptions,
+    scores: Annotated[Path | None, typer.Option(help="Also write the scores of every candidate.")] = None,
+    length: Length = None,
+    model: Model = "auto",
+    bound: Annotated[str, typer.Option(help="Lower bound: {bounds}; e.g. 'eb(delta=0.2)'.")] = BOUND,
+    baseline: Annotated[
+        str | None, typer.Option(help="Rank by a baseline instead: {baselines}; e.g. 'ips(clip=50)'.")
+    ] = None,
+    candidates: Annotated[
+        str | None, typer.Option(help="File with columns context and item: the items that may be shown.")
+    ] = None,
+    min_lists: Annotated[int, typer.Option(min=0, help="Leave out contexts with fewer logged lists.")] = 1,
+    max_rejected: MaxRejected = 0.01,
+    verbose: Verbose = False,
+    as_json: Json = False,
+) -> None:
+    """Find the best list for every context, from logs or counts."""
+    from prudent import bounds, click_models
+    from prudent.counts.source import as_counts
+    from prudent.logs.formats import find_files
+    from prudent.policies import baselines
+    from prudent.policies.baselines.rank_by import rank_by
+
+    click_model, lower = click_models.parse(model), bounds.parse(bound)  # a typo should not wait for the counting
+    by = None if baseline is None else baselines.parse(baseline)
+    changed = {"model": model != "auto", "bound": bound != BOUND, "candidates": candidates is not None}
+    for name, is_set in (changed | {day.replace("_", "-"): True for day in days.settings}).items():
+        if by is not None and is_set:
+            raise UsageError(f"--baseline {by} does not use --{name}: leave out one of the two.")
+    engine.check(log)
+    settings: dict[str, Any] = {"length": length, "candidates": candidates, "min_lists": min_lists}
+    if engine.engine == "spark":
+        for name, is_set in {"baseline": baseline is not None, "scores": scores is not None}.items():
+            if is_set:
+                raise UsageError(f"--{name} does not work with --engine spark: leave out one of the two.")
+        from prudent.policies.on_spark import rank_on_spark
+
+        with busy("Ranking on Spark"):
+            manifest = rank_on_spark(
+                inputs, output, engine.spark(), model=click_model, bound=lower, **settings, **days.settings
+            )
+        _show_ranked(manifest, None, output, None, verbose, as_json)
+        return
+    duckdb, files = log.engine, find_files(inputs)
+    read: list[str | Path] = [*files, *([candidates] if candidates else [])]
+    check_output(output, read)
+    if scores is not None:
+        check_output(scores, [*read, output])
+    with busy("Ranking"):
+        if by is None:
+            counts = as_counts(inputs, engine=duckdb, max_rejected=max_rejected, **days.settings, **log.settings)
+            policy = prudent.rank(counts, click_model, lower, **settings)
+        else:
+            opened = only_logs(inputs, log, f"--baseline {by}")
+            policy = rank_by(opened, by, length, min_lists, duckdb, max_rejected)
+        policy.write(output, scores)
+    _show_ranked(policy.manifest, policy, output, scores, verbose, as_json)
+    if not as_json:
+        _say_evaluate(output, files, log)
+
+
+def _say_evaluate(policy: str, inputs: Sequence[Path], log: LogOptions) -> None:
+    """The next command: evaluate on the holdout of `prudent split`, if the policy was trained on its train.parquet."""
+    holdout = inputs[0].with_name("holdout.parquet")
+    if [file.name for file in inputs] == ["train.parquet"] and holdout.is_file():
+        say_next("prudent", "evaluate", policy, "--log", holdout, *log.again())
+        return
+    say_next("prudent", "evaluate", policy, "--log", "HOLDOUT", *log.again())
+    say_wrapped(
+        "HOLDOUT is a log the policy was not trained on: of another day, or the holdout of prudent split, made before "
+        "ranking."
+    )
+
+
+@command("count", "Rank")
+def count_command(
+    inputs: Inputs,
+    output: Annotated[str, option("--output", "-o", help="File to write; with --day, the folder of all days.")],
+    log: LogOptions,
+    engine: EngineOptions,
+    day: Annotated[
+        str | None, typer.Option(help="Day of these lists, such as 2026-11-15: its folder in OUTPUT is replaced.")
+    ] = None,
+    max_rejected: MaxRejected = 0.01,
+    as_json: Json = False,
+) -> None:
+    """Count logs once; counts of several days add up.
+
+    With --engine spark, an output with a scheme (hdfs://, s3a://, file:) is a folder of Parquet files; a plain path is one file on this machine.
+    """  # noqa: E501 (a line break here would be one in a terminal)
+    from prudent.counts.source import as_counts, check_once
+    from prudent.logs.formats import find_files, has_scheme
+    from prudent.logs.log import as_log
+    from prudent.policies.on_spark import count_on_spark
+
+    target = output if has_scheme(output) else str(_target(output, day))
+    check_once(inputs)
+    for name in inputs:
+        if Path(name).is_dir() and Path(name).resolve() in Path(target).resolve().parents:
+            raise UsageError(f"{target} is inside {name}, which is read here. Choose an output elsewhere.")
+    engine.check(log)
+    if engine.engine == "spark":
+        opened = as_log(inputs, **log.settings)
+        with busy("Counting on Spark"):
+            if has_scheme(target):
+                manifest = count_on_spark(opened, target, engine.spark(), max_rejected, day)
+            else:
+                check_output(target, [])
+                manifest = prudent.count(opened, engine.spark(), target, max_rejected).manifest
+    else:
+        if has_scheme(output):
+            raise UsageError(f"{output} is not a path on this machine. Spark writes there: --engine spark.")
+        check_output(target, find_files(inputs))
+        with busy("Counting"):
+            counts = as_counts(inputs, engine=log.engine, max_rejected=max_rejected, to=target, **log.settings)
+        manifest = counts.manifest
+    if as_json:
+        print_json(manifest.to_json())
+        return
+    tally = manifest.sources["log"].tally
+    say(f"Counted {several(tally.lists, 'list')} into {target}.")
+    _show_rejected(tally)
+    say_next("prudent", "rank", output, "-o", "policy.parquet", *(["--engine", "spark"] if has_scheme(output) else []))
+
+
+def _target(output: str, day: str | None) -> Path:
+    """The file for counts: the output, or that of a day in it."""
+    from prudent.counts.days import place
+
+    if day is None:
+        if output.endswith("/") or Path(output).is_dir():
+            raise UsageError(
+                f"{output} is a folder. Set the day of these lists, as in --day 2026-11-15, or name a file."
+            )
+        return Path(output)
+    if Path(output).is_file() or output.endswith(".parquet"):
+        raise UsageError(f"--day needs the folder of all days, and {output} is a file. Name a folder.")
+    return place(output, day)
+
+
+@command("check", "Rank")
+def check_command(inputs: Inputs, log: LogOptions, days: DayOptions, as_json: Json = False) -> None:
+    """Summarize a log: contents, rejected lists, what it can support."""
+    from prudent.counts.source import as_counts
+
+    with busy("Counting"):
+        counts = as_counts(inputs, engine=log.engine, max_rejected=1.0, **days.settings, **log.settings)
+        health = prudent.check(counts)
+    if as_json:
+        print_json({**asdict(health), "verdicts": health.verdicts()})
+    else:
+        _show_health(health)
+
+
+# --- output -----------------------------------------------------------------------------------------------------------
+
+
+def _show_health(health: "Health") -> None:
+    print_table([Column("in the log"), Column("value", str, " ", align="right")], health.facts())
+    say()
+    top = max([*health.ctr, 1e-12])
+    columns = [Column("position", str), Column("click-through rate", float), Column("bar", str, " ", str)]
+    shown = enumerate(health.ctr[:_POSITIONS], start=1)
+    print_table(columns, [(str(position), ctr, "▇" * round(24 * ctr / top)) for position, ctr in shown])
+    _say_more_positions(len(health.ctr))
+    say()
+    if health.rejected:
+        rejected = sorted(health.rejected.items(), key=lambda entry: -entry[1])
+        print_table([Column("rejected lists"), Column("number", int, " ")], rejected)
+    else:
+        say("No list was rejected.")
+    _show_left_out(health.left_out)
+    say()
+    for verdict in health.verdicts():
+        say_wrapped(f"• {verdict}")
+
+
+def _say_more_positions(positions: int) -> None:
+    if positions > _POSITIONS:
+        say(f"... and {several(positions - _POSITIONS, 'more position')} (--json has them all)")
+
+
+def _show_rejected(tally: "Tally") -> None:
+    for reason in tally.reasons:
+        say(f"Rejected {reason}.")
+    _show_left_out(tally.left_out)
+
+
+def _show_left_out(left_out: Mapping[str, int]) -> None:
+    """Records of a predefined format that did not become lists."""
+    for reason, n in left_out.items():
+        say(f"Left out: {n:,} {reason}.")
+
+
+def _show_ranked(
+    manifest: "Manifest", policy: "Policy | None", output: str, scores: Path | None, verbose: bool, as_json: bool
+) -> None:
+    if as_json:
+        print_json(manifest.to_json())
+        return
+    _show_summary(manifest)
+    if verbose:
+        _show_fitted(manifest)
+    if policy is not None:
+        _show_changes(policy)
+    say()
+    say(f"The lists are in {output}.")
+    if scores is not None:
+        say(f"Every candidate's scores are in {scores}.")
+
+
+def _show_summary(manifest: "Manifest") -> None:
+    settings, summary, training = manifest.settings, manifest.results["summary"], manifest.sources["training"]
+    baseline = settings.get("method")
+    ranker = baseline or f"{settings['model']} and {settings['bound']}"
+    logged = several(training.tally.lists, "logged list")
+    say(f"{several(summary['contexts'], 'list')} by {ranker}, from {logged}.")
+    _show_choice(manifest)
+    _show_rejected(training.tally)
+    if training.days is not None:
+        say(f"Read: {training.days}.")
+    if summary["too_few_lists"]:
+        few = several(summary["too_few_lists"], "context")
+        say(f"Left out: {few} with fewer than {several(settings['min_lists'], 'logged list')}.")
+    if summary["without_candidates"]:
+        say(f"Left out: {several(summary['without_candidates'], 'context')} without a candidate.")
+    differ, contexts = summary["differ"], summary["contexts"]
+    say(f"{differ:,} of {several(contexts, 'list')} {'differs' if differ == 1 else 'differ'} from the incumbent.")
+    say()
+    kinds = (
+        {"value": "estimated", "lower": "pessimistic"} if baseline is None else {"value": f"by {baseline}'s estimate"}
+    )
+    columns = [Column("list", str, f"value of a list ({summary['unit']})")]
+    columns += [Column(kind, float, title, lambda value: number(value, 4)) for kind, title in kinds.items()]
+    names = (("new", ""), ("incumbent", "incumbent_"))
+    print_table(columns, [(name, *(summary[prefix + kind] for kind in kinds)) for name, prefix in names])
+    if baseline is not None:
+        say_wrapped("The new lists maximize this estimate, so it is too high for them. Evaluate them on a holdout.")
+    elif round(summary["value"], 4) < round(summary["incumbent_value"], 4):
+        say_wrapped("The new lists are estimated to be worse than the incumbent: this log is no reason to change.")
+
+
+def _show_choice(manifest: "Manifest") -> None:
+    """How ``auto`` chose the click model."""
+    if manifest.settings.get("asked_model") != "auto":
+        return
+    model, comparison = manifest.settings["model"], manifest.results.get("comparison")
+    if comparison is None:
+        say(f"auto: {model}, the simplest click model that this log identifies; models were not compared.")
+        return
+    scores = {score["model"]: score["log_likelihood"] for score in comparison["scores"]}
+    others = [name for name, score in scores.items() if score is not None and name != model]
+    against = f", {others[0]} {scores[others[0]]:.4f}" if others else "; no other model can be scored"
+    tie = "" if comparison["winner"] == model else "; the difference is within two standard errors"
+    say(f"auto: {model}. Held-out log-likelihood per list: {model} {scores[model]:.4f}{against}{tie}.")
+
+
+def _show_fitted(manifest: "Manifest") -> None:
+    """Fitted parameters of the click model, by position, and of the bound's prior."""
+    fitted = dict(manifest.results["fitted"])
+    prior = fitted.pop("prior", {})
+    say()
+    for parameter, values in fitted.items():
+        say_wrapped(f"{parameter} by position: {short(values, _POSITIONS)}")
+    if prior:
+        say_wrapped(f"fitted prior: {', '.join(f'{name} {short(value, _POSITIONS)}' for name, value in prior.items())}")
+
+
+def _show_changes(policy: "Policy") -> None:
+    """The lists that change most."""
+    changes = (
+        policy.contexts()
+        .filter("differ")
+        .order("abs(value - incumbent_value) * lists desc, context")
+        .limit(5)
+        .select("context, lists, incumbent_value, value, lower")
+        .fetchall()
+    )
+    if not changes:
+        return
+    columns = [
+        Column("context", object, "largest changes", align="left"),
+        Column("lists", float, show=lambda n: number(n, 0)),
+        *(Column(name, float) for name in ("before", "after", "pessimistic")),
+        Column("first item", align="left"),
+    ]
+    rows = [(*change, policy[change[0]][0]) for change in changes]
+    if "bound" not in policy.manifest.settings:  # a baseline has no lower bound
+        columns, rows = [*columns[:4], columns[5]], [(*row[:4], row[5]) for row in rows]
+    say()
+    print_table(columns, rows)
