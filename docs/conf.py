@@ -24,7 +24,7 @@ myst_enable_extensions = ["deflist"]
 myst_heading_anchors = 3
 nb_execution_mode = "off"  # docs/refresh.py runs it
 default_role = "code"  # docstrings write `name` for what is typed
-smartquotes_action = "qe"  # quotes and ellipses; two hyphens begin an option
+smartquotes = False  # two hyphens begin an option, and quotes are for a shell
 
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"

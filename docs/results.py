@@ -465,7 +465,7 @@ def summary(ratios: Sequence[Ratio]) -> Iterator[str]:
 
 
 def share(one: Ratio | None) -> str:
-    return "" if one is None else "–" if one.ratio != one.ratio else f"{one.ratio:.2f} ± {one.se:.2f}"
+    return "" if one is None else "–" if one.ratio != one.ratio else f"{one.ratio:.2f}\u00a0±\u00a0{one.se:.2f}"
 
 
 def row(cells: Iterable[str]) -> str:
