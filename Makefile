@@ -48,7 +48,6 @@ docs: $(VENV)/.docs $(VENV)/.test  ## check the examples of the pages, then buil
 	$(BIN)/python docs/refresh.py --check
 	$(BIN)/sphinx-build --fail-on-warning --keep-going --quiet --fresh-env docs docs/_build
 	$(BIN)/pytest --quiet tests/docs/test_site.py
-	$(BIN)/pytest --quiet tests/docs/test_site.py
 	@echo "The pages are in docs/_build; start at docs/_build/index.html"
 
 bench: $(VENV)/.test  ## speed and memory, as ratios in one run (PART=clax, plain, sizes, pairs, spark, evaluate)
