@@ -45,11 +45,13 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
             (pytest.fail if CI and not all(one.optional for one in missing) else pytest.skip)(reason)
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Name what was not run and how to get it, as the last lines of the run."""
-    reasons = [str(report.longrepr[2]) for report in terminalreporter.stats.get("skipped", [])]
-    for reason, number in Counter(reason.removeprefix("Skipped: ") for reason in reasons).items():
-        terminalreporter.write_line(f"Not run: {number} {reason}", yellow=True)
+@pytest.hookimpl(tryfirst=True)
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Name what was not run and how to get it, after everything else."""
+    terminal: pytest.TerminalReporter | None = config.pluginmanager.get_plugin("terminalreporter")
+    skipped = terminal.stats.get("skipped", []) if terminal and not hasattr(config, "workerinput") else []
+    for reason, number in Counter(str(report.longrepr[2]).removeprefix("Skipped: ") for report in skipped).items():
+        print(f"Not run: {number} {reason if number > 1 else reason.replace(' tests', ' test', 1)}")  # noqa: T201
 
 
 class ByFile(LoadScopeScheduling):  # type: ignore[misc]

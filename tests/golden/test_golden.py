@@ -11,6 +11,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 
 import prudent
@@ -132,8 +133,11 @@ def make(logs: dict[str, Path], to: Path) -> Result:
         to / "policy.parquet", to / "other.parquet", scores=(to / "scores.parquet", to / "others.parquet")
     )
     found["diff"] = {"contexts": dict(differ.contexts), "items": dict(differ.items), "rows": len(differ.changes())}
+    # The last bits of a bound depend on the libraries that this Python was built with; those of text do not.
+    digits = ", ".join(f"round({name}, 6) as {name}" for name in ("lower", "mean", "positive", "negative"))
+    duckdb.execute(f"copy (select * replace ({digits}) from '{to}/policy.parquet') to '{to}/rounded.parquet'")
     for target in ("jsonl", "csv", "trec-run", "elasticsearch-rules", "redis", "sql"):
-        prudent.export(to / "policy.parquet", to / "lists.out", format=target)
+        prudent.export(to / "rounded.parquet", to / "lists.out", format=target)
         found[f"export {target}"] = hashlib.sha256((to / "lists.out").read_bytes()).hexdigest()
     data = prudent.report(policy, later, to / "report.html", estimator="dr(model=pbm, clip=10)")
     shown = [[one["name"], one["lists"], [row[:-1] for row in one["rows"]]] for one in data["contexts"]["shown"]]
