@@ -20,7 +20,7 @@ def count_by_spark(log: str, target: str) -> dict[str, int]:
     import prudent
 
     with _spark(target) as engine:
-        prudent.count_on_spark(prudent.Log(log), f"{target}/spark", engine)
+        prudent.count(prudent.Log(log), engine, f"{target}/spark")
     return _shuffled(target)
 
 
@@ -34,7 +34,7 @@ def rank_by_spark(log: str, target: str) -> dict[str, int]:
     import prudent
 
     with _spark(target) as engine:
-        prudent.rank_on_spark(f"{target}/spark", f"{target}/spark-policy", engine)
+        prudent.rank(f"{target}/spark", engine=engine, to=f"{target}/spark-policy")
     return _shuffled(target)
 
 

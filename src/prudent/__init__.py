@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from prudent.policies.baselines.rank_by import rank_by
     from prudent.policies.diff import diff
     from prudent.policies.export import export
-    from prudent.policies.on_spark import count_on_spark, rank_on_spark
     from prudent.policies.policy import Policy
     from prudent.policies.rank import rank
     from prudent.reporting import report
@@ -56,7 +55,6 @@ _HOMES = {
     "compact": "counts.compact",
     "compare": "click_models.compare",
     "count": "counts.counts",
-    "count_on_spark": "policies.on_spark",
     "diff": "policies.diff",
     "evaluate": "evaluation.evaluate",
     "export": "policies.export",
@@ -64,7 +62,6 @@ _HOMES = {
     "gate_contexts": "evaluation.rollout",
     "rank": "policies.rank",
     "rank_by": "policies.baselines.rank_by",
-    "rank_on_spark": "policies.on_spark",
     "readers": "logs",
     "report": "reporting",
     "split": "counts.split",
@@ -87,7 +84,6 @@ __all__ = [
     "compact",
     "compare",
     "count",
-    "count_on_spark",
     "diff",
     "evaluate",
     "export",
@@ -95,7 +91,6 @@ __all__ = [
     "gate_contexts",
     "rank",
     "rank_by",
-    "rank_on_spark",
     "readers",
     "report",
     "split",

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from pyarrow.fs import LocalFileSystem, SubTreeFileSystem
 from pyspark.sql import SparkSession
 
 import prudent
@@ -36,18 +37,25 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder that Spark knows as ``viewfs://elsewhere/``, which is not a path on this machine."""
-    return tmp_path_factory.mktemp("elsewhere")
+    """The folder that Spark knows as ``viewfs://elsewhere/logs/``, which is not a path on this machine."""
+    folder = tmp_path_factory.mktemp("remote") / "elsewhere/logs"
+    folder.mkdir(parents=True)
+    return folder
 
 
 @pytest.fixture(scope="session")
 def session(elsewhere: Path) -> Iterator[SparkSession]:
-    known = "spark.hadoop.fs.viewfs.mounttable.elsewhere"
-    mount = {f"{known}.link./logs": f"file:{elsewhere}", f"{known}.homedir": "/logs"}
+    mount = {"spark.hadoop.fs.viewfs.mounttable.elsewhere.link./logs": f"file:{elsewhere}"}
     session = prudent.Spark.start("local[2]", CONF | mount).session
     assert session is not None
     yield session
     session.stop()
+
+
+@pytest.fixture
+def remote(quick: SparkSession, elsewhere: Path) -> prudent.Spark:
+    """Spark with a file system of pyarrow's that knows the same folder under the same name."""
+    return prudent.Spark(quick, SubTreeFileSystem(str(elsewhere.parents[1]), LocalFileSystem()))
 
 
 @pytest.fixture(scope="session")

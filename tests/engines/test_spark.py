@@ -231,13 +231,13 @@ def test_skewed_log(session: SparkSession, tmp_path: Path) -> None:
     many = session.newSession()
     many.conf.set("spark.sql.shuffle.partitions", "8")
     many.conf.set("spark.sql.adaptive.coalescePartitions.enabled", "false")
-    prudent.Spark(many).write_counts(prudent.Log(tmp_path / "log.parquet"), QUERY, str(tmp_path / "counts"))
+    prudent.count(prudent.Log(tmp_path / "log.parquet"), prudent.Spark(many), tmp_path / "counts")
     sizes = [pq.read_metadata(file).num_rows for file in (tmp_path / "counts").glob("*.parquet")]
     assert len(sizes) == 8
     assert max(sizes) < 1.2 * sum(sizes) / len(sizes)
 
 
-def test_the_query_is_the_shared_text(quick: SparkSession, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_query_is_the_shared_text(quick: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
     sql = SparkSession.sql
 
@@ -247,6 +247,6 @@ def test_the_query_is_the_shared_text(quick: SparkSession, monkeypatch: pytest.M
 
     monkeypatch.setattr(SparkSession, "sql", ask)
     engine, log = prudent.Spark(quick), prudent.Log(quick.createDataFrame(table(SMALL)))
-    engine.histogram(log, QUERY, tmp_path / "counts.parquet")
+    prudent.count(log, engine)
     (text,) = asked
     assert text.endswith(QUERY)

@@ -10,11 +10,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import Observation, SparkSession
+from pyspark.sql.conf import RuntimeConfig
 
 import prudent
 from prudent.base.errors import LogError, UsageError, WriteError
-from prudent.counts.counts import QUERY
-from prudent.engines.spark import hadoop
+from prudent.engines.spark import errors
 from prudent.storage.manifest import Tally
 from tests.command import run_apart
 from tests.counts.test_counts import SMALL
@@ -55,7 +55,7 @@ def test_settings_of_a_session_hold_for_files(session: SparkSession, tmp_path: P
     mine.conf.set("spark.sql.shuffle.partitions", "3")
     mine.conf.set("spark.sql.adaptive.enabled", "false")
     pq.write_table(table(SMALL), tmp_path / "log.parquet")
-    prudent.Spark(mine).write_counts(prudent.Log(tmp_path / "log.parquet"), QUERY, str(tmp_path / "counts"))
+    prudent.count(prudent.Log(tmp_path / "log.parquet"), prudent.Spark(mine), tmp_path / "counts")
     assert len([*(tmp_path / "counts").glob("*.parquet")]) == 3
 
 
@@ -87,30 +87,21 @@ def test_without_a_session_it_is_the_active_one(session: SparkSession, tmp_path:
     assert started.sparkContext is session.sparkContext
 
 
-def test_session_without_java() -> None:
-    with pytest.raises(UsageError, match=r"a session with a Java side .* and not in a builtins\.object\."):
+def test_what_is_no_session() -> None:
+    with pytest.raises(UsageError, match=r"Spark takes a SparkSession, .* not a builtins\.object\."):
         prudent.Spark(object())  # type: ignore[arg-type]
 
 
-def test_a_cluster_needs_a_disk_that_all_its_machines_see(
-    session: SparkSession, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_counts_of_a_cluster_come_through_the_driver(session: SparkSession, tmp_path: Path) -> None:
+    """Its machines do not see the disk of this one."""
+    cluster = session.newSession()
     pq.write_table(table(SMALL), tmp_path / "log.parquet")
-    log = prudent.Log(tmp_path / "log.parquet")
-    monkeypatch.setattr(session.sparkContext, "master", "yarn")
-    with pytest.raises(UsageError, match=r"share no disk .* to='s3a://\.\.\.'"):
-        prudent.count(log, engine=prudent.Spark(session))
-
-
-def test_counts_of_a_cluster_come_by_way_of_its_disk(
-    session: SparkSession, elsewhere: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    pq.write_table(table(SMALL), elsewhere / "cluster.parquet")
-    mine = session.newSession()
-    mine.conf.set("fs.defaultFS", "viewfs://elsewhere/")
-    monkeypatch.setattr(session.sparkContext, "master", "yarn")
-    log = prudent.Log("viewfs://elsewhere/logs/cluster.parquet")
-    assert prudent.count(log, engine=prudent.Spark(mine)) == prudent.count(prudent.Log(table(SMALL)))
+    log, get = prudent.Log(tmp_path / "log.parquet"), RuntimeConfig.get
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            RuntimeConfig, "get", lambda conf, key, *rest: "yarn" if key == "spark.master" else get(conf, key)
+        )
+        assert prudent.count(log, prudent.Spark(cluster), tmp_path / "counts.parquet") == prudent.count(log)
 
 
 # --- DataFrames -------------------------------------------------------------------------------------------------------
@@ -129,7 +120,7 @@ def test_columns_of_a_dataframe(quick: SparkSession) -> None:
         with pytest.raises(LogError, match=said):
             prudent.count(prudent.Log(quick.createDataFrame(given), **columns), engine=engine)
     twins = quick.createDataFrame(table(SMALL)).selectExpr("*", "context as CONTEXT")
-    with pytest.raises(LogError, match="the DataFrame has 2 columns that read 'context'"):
+    with pytest.raises(LogError, match="the DataFrame has 2 columns named 'context'"):
         prudent.count(prudent.Log(twins), engine=engine)
 
 
@@ -191,7 +182,7 @@ def test_what_was_seen_is_held_against_what_was_written(
 
 
 def test_full_disk_is_not_the_fault_of_the_log(quick: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hadoop, "causes", lambda error: ["Task failed", "No space left on device"])
+    monkeypatch.setattr(errors, "messages", lambda error: ["Task failed", "No space left on device"])
     broken = quick.createDataFrame(table(SMALL)).selectExpr(
         "cast(raise_error('x') as string) as context", "items", "clicks"
     )

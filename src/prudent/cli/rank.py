@@ -77,13 +77,11 @@ def rank_command(
         for name, is_set in {"baseline": baseline is not None, "scores": scores is not None}.items():
             if is_set:
                 raise UsageError(f"--{name} does not work with --engine spark: leave out one of the two.")
-        from prudent.policies.on_spark import rank_on_spark
-
         with busy("Ranking on Spark"):
-            manifest = rank_on_spark(
-                inputs, output, engine.spark(), model=click_model, bound=lower, **settings, **days.settings
+            policy = prudent.rank(
+                inputs, click_model, lower, engine=engine.spark(), to=output, **settings, **days.settings
             )
-        _show_ranked(manifest, None, output, None, verbose, as_json)
+        _show_ranked(policy.manifest, None, output, None, verbose, as_json)
         return
     duckdb, files = log.engine, find_files(inputs)
     read: list[str | Path] = [*files, *([candidates] if candidates else [])]
@@ -130,14 +128,14 @@ def count_command(
 ) -> None:
     """Count logs once; counts of several days add up.
 
-    With --engine spark, an output with a scheme (hdfs://, s3a://, file:) is a folder of Parquet files; a plain path is one file on this machine.
+    With --engine spark, an output that ends in .parquet is one file on this machine; any other, such as s3a://counts, is a folder of Parquet files.
     """  # noqa: E501 (a line break here would be one in a terminal)
     from prudent.counts.source import as_counts, check_once
-    from prudent.logs.formats import find_files, has_scheme
+    from prudent.logs.formats import find_files
     from prudent.logs.log import as_log
-    from prudent.policies.on_spark import count_on_spark
+    from prudent.storage.filesystem import has_scheme
 
-    target = output if has_scheme(output) else str(_target(output, day))
+    target = output if has_scheme(output) or engine.engine == "spark" else str(_target(output, day))
     check_once(inputs)
     for name in inputs:
         if Path(name).is_dir() and Path(name).resolve() in Path(target).resolve().parents:
@@ -146,11 +144,7 @@ def count_command(
     if engine.engine == "spark":
         opened = as_log(inputs, **log.settings)
         with busy("Counting on Spark"):
-            if has_scheme(target):
-                manifest = count_on_spark(opened, target, engine.spark(), max_rejected, day)
-            else:
-                check_output(target, [])
-                manifest = prudent.count(opened, engine.spark(), target, max_rejected).manifest
+            manifest = prudent.count(opened, engine.spark(), output, max_rejected, day).manifest
     else:
         if has_scheme(output):
             raise UsageError(f"{output} is not a path on this machine. Spark writes there: --engine spark.")

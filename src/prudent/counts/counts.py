@@ -13,13 +13,17 @@ import duckdb
 
 from prudent.base.errors import CountsError, LogError, UsageError
 from prudent.counts.cells import Cells
-from prudent.counts.days import UNIT, choose, place
+from prudent.counts.days import UNIT, check_not_merged, choose, day_folder, place
 from prudent.counts.index import Index, number
+from prudent.counts.remote import find_remote, read_tallies
 from prudent.engines.base import Engine
-from prudent.engines.duckdb.engine import DuckDB, count_lists
-from prudent.logs.formats import find_files, first_bytes, has_scheme, parquet_files
+from prudent.engines.duckdb.count import count_lists
+from prudent.engines.duckdb.engine import DuckDB
+from prudent.engines.spark.engine import Spark
+from prudent.logs.formats import find_files, first_bytes, parquet_files
 from prudent.logs.log import Candidates, Log
 from prudent.storage.files import TemporaryFolder, check_not_read, replacing
+from prudent.storage.filesystem import Location, check_apart, fetch, find, has_scheme, locate, subfolders, write_text
 from prudent.storage.manifest import Days, Manifest, Source, Tally
 from prudent.storage.parquet import counts_format, counts_in, read_footer, tally_text, version_in
 from prudent.storage.quoting import file_text, text
@@ -49,6 +53,7 @@ class Counts:
     origin: tuple[str, ...] = ()  # the logs or files it came from, for the provenance of a policy
     weights: tuple[int, ...] = field(default=(), kw_only=True)  # one for each file, or none at all
     days: Days | None = field(default=None, kw_only=True)  # that were read, for the same purpose
+    remote: "tuple[Location, ...]" = field(default=(), kw_only=True)  # in place of files, where they are elsewhere
     _folder: object = field(default=None, repr=False)  # temporary folders live as long as the counts that need them
 
     @classmethod
@@ -58,7 +63,7 @@ class Counts:
         since: date | str | None = None,
         until: date | str | None = None,
         half_life: float | str | None = None,
-        engine: DuckDB | None = None,
+        engine: "DuckDB | Spark | None" = None,
     ) -> "Counts":
         """Counts from the files they were written to; several files, or the days of a folder, are added up.
 
@@ -68,10 +73,18 @@ class Counts:
             In days: a list counts half as much as one that is so much younger. Age 0 is the newest day that is read,
             whatever today is. Without it, all days count alike.
         """
-        engine = engine or DuckDB()
         for path in paths:
             if not isinstance(path, str | PathLike):
                 raise UsageError(f"Counts.read takes paths, one after the other, not a {type(path).__name__}.")
+        if isinstance(engine, Spark):
+            places = [locate(path, engine.filesystem) for path in paths]
+            if any(at.local is None for at in places):
+                found, chosen = find_remote(paths, engine.filesystem, since, until, half_life)
+                origin = tuple(file.name for file in found)
+                tally = read_tallies(found)
+                return cls((), tally, DuckDB(), origin, weights=chosen.weights, days=chosen.days, remote=tuple(found))
+            paths, engine = tuple(at.local for at in places if at.local), None
+        engine = engine or DuckDB()
         chosen = choose(_find_counts(paths), since, until, half_life)
         files = chosen.files
         with engine.connect() as connection:
@@ -110,7 +123,7 @@ class Counts:
 
     def __add__(self, other: "Counts") -> "Counts":
         with self.engine.connect() as connection:
-            if name_types(connection, self.files[0]) != name_types(connection, other.files[0]):
+            if name_types(connection, self._here[0]) != name_types(connection, other._here[0]):
                 raise CountsError(
                     "The two logs name their contexts and items differently: by text, integers or unsigned integers."
                 )
@@ -121,20 +134,20 @@ class Counts:
                 "them at once: Counts.read(one, other, half_life=...)."
             )
         return Counts(
-            self.files + other.files,
+            self._here + other._here,
             self.tally + other.tally,
             self.engine,
             self.origin + other.origin,
             weights=weights,
             days=self.days if self.days == other.days else None,
-            _folder=(self._folder, other._folder),
+            _folder=(self, other),
         )
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Counts):
             return NotImplemented
         with self.engine.connect() as connection:
-            if name_types(connection, self.files[0]) != name_types(connection, other.files[0]):
+            if name_types(connection, self._here[0]) != name_types(connection, other._here[0]):
                 return False  # 7 is not '7', though DuckDB would compare them as text
             # In the same unit: 7 in full are as many as 14 of which each counts half.
             one, two = (
@@ -156,7 +169,7 @@ class Counts:
         if self.weights:
             # From 2⁴³ impressions of one cell on the product would not fit, and DuckDB would stop rather than wrap.
             n = f"sum(n * {list(self.weights)}[file_index::bigint + 1])::bigint"
-        elif len(self.files) == 1:
+        elif len(self._here) == 1:
             return f"select {_KEYS}, n from {self._source}"
         else:
             n = "sum(n)::bigint"
@@ -164,7 +177,20 @@ class Counts:
 
     @property
     def _source(self) -> str:
-        return f"read_parquet([{', '.join(file_text(file) for file in self.files)}], hive_partitioning = false)"
+        return f"read_parquet([{', '.join(map(file_text, self._here))}], hive_partitioning = false)"
+
+    @property
+    def locations(self) -> "tuple[Location, ...]":
+        """The files, wherever they are."""
+        return self.remote or tuple(map(locate, self.files))
+
+    @cached_property
+    def _here(self) -> tuple[Path, ...]:
+        """The files on this machine; those that are elsewhere are copied on first use."""
+        if not self.remote:
+            return self.files
+        self.__dict__["_copies"] = TemporaryFolder()  # removed with the counts
+        return tuple(fetch(self.remote, self.__dict__["_copies"].path))
 
     @property
     def _unit(self) -> int:
@@ -172,7 +198,7 @@ class Counts:
 
     @property
     def _weight_of_each(self) -> tuple[int, ...]:
-        return self.weights or (UNIT,) * len(self.files)
+        return self.weights or (UNIT,) * len(self._here)
 
     @cached_property
     def index(self) -> Index:
@@ -181,7 +207,7 @@ class Counts:
 
     def number(self, candidates: Candidates | None) -> Index:
         """The same where candidates say what may be shown."""
-        return number(self.engine.open(), self.sql, len(self.files) > 1, self._unit, candidates)
+        return number(self.engine.open(), self.sql, len(self._here) > 1, self._unit, candidates)
 
     @property
     def pairs(self) -> duckdb.DuckDBPyRelation:
@@ -196,44 +222,69 @@ class Counts:
 
 def count(
     log: Log,
-    engine: Engine | None = None,
+    engine: Engine | Spark | None = None,
     to: str | PathLike[str] | None = None,
     max_rejected: float = MAX_REJECTED,
     day: date | str | None = None,
 ) -> Counts:
     """Count a log: one pass, in the engine, after which models, bounds and δ are free to vary.
 
-    ``to`` is the Parquet file to write; without it the counts live in a temporary file that goes when they
-    go. With a ``day``, such as ``"2026-11-15"``, it is the folder of all days, in which this day gets a folder; counted
-    again, it is replaced. More than ``max_rejected`` of rejected lists is an error, so that a wrong column does not go
-    unnoticed.
+    ``to`` is the Parquet file to write; without it the counts are in a temporary file, which is removed with them.
+    With a ``day``, such as ``"2026-11-15"``, it is the folder of all days, in which this day gets a folder; counted
+    again, it is replaced. With `prudent.Spark`, a path with a scheme (``s3a://...``) and a name that does not end in
+    ``.parquet`` become a folder of part files. More than ``max_rejected`` of rejected lists is an error, so that a
+    wrong column does not go unnoticed.
     """
     check_max_rejected(max_rejected)
-    if to is not None and has_scheme(fspath(to)):
-        raise UsageError(f"{to} is not a path on this machine: prudent.count_on_spark(log, {to!r}) writes there.")
     if not isinstance(log, Log):
         raise UsageError(f"count takes a Log, not a {type(log).__name__}: prudent.count(prudent.Log(...)).")
-    if day is not None:
-        if to is None:
-            raise UsageError(f"Say in which folder the day {day} goes: to=...")
+    engine = DuckDB() if engine is None else engine
+    if not isinstance(engine, DuckDB | Spark):
+        raise UsageError(f"The engine is {engine!r}: prudent.DuckDB(...) or prudent.Spark(session).")
+    if day is not None and to is None:
+        raise UsageError(f"Say in which folder the day {day} goes: to=...")
+    if to is not None and (has_scheme(fspath(to)) or (isinstance(engine, Spark) and _is_folder(to, day))):
+        return _count_to_folder(log, engine, to, max_rejected, day)
+    if to is not None and day is not None:
         to = place(to, day)
     if to is not None and log.in_files:
         with suppress(LogError):  # what is not on this machine cannot be overwritten here
             check_not_read(to, find_files(log.names))
-    engine = DuckDB() if engine is None else engine
-    if not hasattr(engine, "histogram"):
-        raise UsageError(f"The engine is {engine!r}: prudent.DuckDB(...) or prudent.Spark(session).")
     folder = None
     if to is None:
         folder = TemporaryFolder()
         to = folder.path / "counts.parquet"
-    with replacing(to) as part:
-        tally = replace(engine.histogram(log, QUERY, part), left_out=log.left_out)
-        check_tally(tally, log, max_rejected)
+    tally = engine.count(log, QUERY, Path(to), check=lambda tally: check_tally(tally, log, max_rejected))
     reader = engine if isinstance(engine, DuckDB) else DuckDB()
     counts = Counts((Path(to),), tally, reader, tuple(log.names), _folder=folder)
     if folder is None:
         counts.manifest.write(to)
+    return counts
+
+
+def _is_folder(to: str | PathLike[str], day: date | str | None) -> bool:
+    """Whether Spark writes a folder of part files: for a day, and unless the name is that of a Parquet file."""
+    return day is not None or Path(to).is_dir() or Path(to).suffix != ".parquet"
+
+
+def _count_to_folder(
+    log: Log, engine: Engine | Spark, to: str | PathLike[str], max_rejected: float, day: date | str | None
+) -> Counts:
+    if not isinstance(engine, Spark):
+        raise UsageError(f"{to} is not a path on this machine. Spark writes there: engine=prudent.Spark(session).")
+    target = locate(to, engine.filesystem)
+    if day is not None:
+        check_not_merged(target.name, subfolders(target, "day="), day)
+        target = target.child(day_folder(day))
+    if log.in_files:
+        check_apart(target, [locate(name, engine.filesystem) for name in log.names])
+    tally = engine.count(log, QUERY, target, check=lambda tally: check_tally(tally, log, max_rejected))
+    parts, names = tuple(find(target.name, engine.filesystem)), tuple(log.names)
+    if target.local is None:
+        counts = Counts((), tally, origin=names, remote=parts)
+    else:
+        counts = Counts(tuple(Path(part.path) for part in parts), tally, origin=names)
+    write_text(target.sibling(f"{target.path.rpartition('/')[2]}.manifest.json"), counts.manifest.to_text())
     return counts
 
 

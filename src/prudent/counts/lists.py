@@ -123,7 +123,7 @@ def read_parts(
     files, tallies = [], []
     for number, log in enumerate(logs):
         files.append(folder.path / f"lists{number}.parquet")
-        tallies.append(replace(engine.distinct_lists(log, QUERY, files[-1], longest, where), left_out=log.left_out))
+        tallies.append(replace(engine.lists(log, QUERY, files[-1], length=longest, where=where), left_out=log.left_out))
         check_tally(tallies[-1], log, max_rejected)
     connection = engine.open()
     run = connection.execute

@@ -122,7 +122,7 @@ def _warn_of_bad_lists(log: Log, part: Path, engine: DuckDB) -> None:
     """Bad lists go with the others, and a log that had few enough may have a part with too many."""
     folder = TemporaryFolder()
     alone = replace(log, source=part, origin=(), left_out={})
-    tally = engine.distinct_lists(alone, "select count(*) as n from shown", folder.path / "counted.parquet")
+    tally = engine.lists(alone, "select count(*) as n from shown", folder.path / "counted.parquet")
     if tally.share_rejected > MAX_REJECTED:
         warnings.warn(
             f"{tally.bad:,} of {tally.lists + tally.bad:,} lists in {part} are bad ({tally.share_rejected:.1%}): "

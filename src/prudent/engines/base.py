@@ -1,5 +1,6 @@
-"""What counts a log. The text of the counting query is shared; an engine only opens the log and explodes its lists."""
+"""What an engine does: count a log. DuckDB does it on one machine, Spark on many, with the same rules and results."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
@@ -8,12 +9,18 @@ from prudent.storage.manifest import Tally
 
 
 class Engine(Protocol):
-    """Counts logs."""
+    """Counts logs. A folder of either engine has the same files.
 
-    def histogram(self, log: Log, query: str, target: Path) -> Tally:
-        """Run `query` over the view ``impressions`` of this log and write its rows to a Parquet file.
+    ``engine`` is the class, ``open`` reads a log as it is, ``check`` finds the lists to reject by the rules of
+    `prudent.engines.sql.check`, ``count`` runs the counting query and writes its rows, ``contexts`` maps a function
+    over the counts of whole contexts, ``errors`` turns the engine's errors into ours.
+    """
 
-        The view has the columns context, item, position, prev, click and more, one row per item shown in a list
-        that has none of the faults in `prudent.logs.log.REASONS`; the tally says how many lists had which.
+    def count(self, log: Log, query: str, to: Path, *, check: Callable[[Tally], object]) -> Tally:
+        """Run `query` over the relation ``impressions`` of a log and write its rows to a Parquet file.
+
+        The relation has the columns context, item, position, prev, click and more, one row per item shown in a list
+        that has none of the faults in `prudent.logs.log.REASONS`. The file gets its name when it is complete and
+        `check`, which sees the tally, raises nothing.
         """
         ...

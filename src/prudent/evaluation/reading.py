@@ -48,7 +48,7 @@ def read_held_out(policy: Policy, log: Log, engine: DuckDB, max_rejected: float)
     longest, contexts = (int(number or 0) for number in found[0])
     if not contexts:
         raise PolicyError("The policy has no lists.")
-    tally = replace(engine.distinct_lists(log, _query(log), lists), left_out=log.left_out)
+    tally = replace(engine.lists(log, _query(log), lists), left_out=log.left_out)
     check_tally(tally, log, max_rejected)
     if not tally.lists:
         raise LogError(f"All {tally.bad:,} lists of {log.name} were rejected: {'; '.join(tally.reasons)}.")

@@ -3,7 +3,6 @@
 import glob
 import gzip
 import os
-import re
 import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Literal
 
 from prudent.base.errors import LogError, did_you_mean
 from prudent.storage.files import is_utf8
+from prudent.storage.filesystem import has_scheme
 
 Format = Literal["parquet", "jsonl", "csv"]
 
@@ -30,11 +30,6 @@ HEAD = 64
 def is_path(source: object) -> bool:
     """Whether a source names files."""
     return isinstance(source, str | os.PathLike)
-
-
-def has_scheme(name: str) -> bool:
-    """Whether a path has a URI scheme, such as ``s3a://bucket/clicks`` or ``file:/clicks``."""
-    return re.match("[a-zA-Z][a-zA-Z0-9+.-]+:/", name) is not None
 
 
 def path_names(source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> list[str]:

@@ -1,11 +1,12 @@
 """Algorithm 1: counts -> evidence -> lower bounds -> lists -> Policy."""
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from functools import cache, partial
 from os import PathLike
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import duckdb
 import numpy as np
@@ -20,19 +21,29 @@ from prudent.click_models.base import Fitted
 from prudent.counts.cells import Cells, enough, heaviest
 from prudent.counts.counts import Counts
 from prudent.counts.index import Index, Part
+from prudent.engines.duckdb.engine import DuckDB
 from prudent.logs.log import Candidates
 from prudent.policies.policy import Policy
 from prudent.policies.ranking import Lists, as_table, best_lists, incumbent_lists, list_values
 from prudent.storage.manifest import Manifest, Source
 
+if TYPE_CHECKING:
+    from prudent.engines.spark.engine import Spark
+
 
 def rank(
-    counts: Counts,
+    counts: Counts | str | PathLike[str] | Sequence[str | PathLike[str]],
     model: str | ClickModel = "auto",
     bound: str | Bound = "exposure(delta=0.5)",
     length: int | None = None,
     candidates: str | PathLike[str] | Any | None = None,
     min_lists: int = 1,
+    *,
+    engine: "DuckDB | Spark | None" = None,
+    to: str | PathLike[str] | None = None,
+    since: date | str | None = None,
+    until: date | str | None = None,
+    half_life: float | str | None = None,
 ) -> Policy:
     """Find, for every context, the list with the highest lower bound on its value.
 
@@ -50,10 +61,18 @@ def rank(
         counts as evidence: withdrawing an item does not change the scores of those that stay.
     min_lists
         Contexts with fewer logged lists are left out, so that the caller keeps its own ranking there.
+    engine, to
+        With `prudent.Spark`, contexts are ranked where Spark runs, which needs prudent there, and the lists are written
+        to the folder `to`, as part files in the order of contexts. Otherwise `to` is a file, and optional.
+    since, until, half_life
+        As in `prudent.Counts.read`, where counts are paths.
     """
     asked = ask(model, bound, length, min_lists)
-    if not isinstance(counts, Counts):
-        raise UsageError(f"rank takes counts, not a {type(counts).__name__}: prudent.rank(prudent.count(log)).")
+    counts = _counts(counts, engine, since, until, half_life)
+    if not isinstance(engine, DuckDB | None):
+        from prudent.policies.distributed import rank_in_spark
+
+        return rank_in_spark(counts, asked, candidates, engine, to)
     table = None if candidates is None else Candidates(candidates)
     names = counts.index if table is None else counts.number(table)
     extent = _measure(names, counts.tally.lists, asked.min_lists)
@@ -68,12 +87,26 @@ def rank(
     found = connection.execute(f"select {summed} from per_context where kept").fetchall()
     sums = dict(zip(terms(), found[0], strict=True))
     scores = cache(partial(_score, connection, names, plan))
-    return Policy(
+    policy = Policy(
         connection,
         manifest_of(asked, extent, plan, sums, counts.source, None if table is None else table.name),
         {"lists": "from lists", "contexts": CONTEXTS, "scores": scores},
         counts,
     )
+    if to is not None:
+        policy.write(to)
+    return policy
+
+
+def _counts(counts: Any, engine: Any, since: Any, until: Any, half_life: Any) -> Counts:
+    if isinstance(counts, Counts):
+        if any(days is not None for days in (since, until, half_life)):
+            raise UsageError("since, until and half_life choose among files: give them to Counts.read.")
+        return counts
+    paths = [counts] if isinstance(counts, str | PathLike) else counts
+    if not isinstance(paths, Sequence) or not paths or not all(isinstance(path, str | PathLike) for path in paths):
+        raise UsageError(f"rank takes counts, not a {type(counts).__name__}: prudent.rank(prudent.count(log)).")
+    return Counts.read(*paths, since=since, until=until, half_life=half_life, engine=engine)
 
 
 # --- what is asked for, and of how much -------------------------------------------------------------------------------

@@ -73,7 +73,7 @@ def read_click_log(files: Sequence[str | PathLike[str]], form: str) -> ClickLog:
     folder = TemporaryFolder()
     files_of = [folder.path / f"{number}.parquet" for number in range(3)]
     for log, file in zip(logs, files_of, strict=True):
-        if log is not None and (tally := engine.distinct_lists(log, QUERY, file, LENGTH)).bad:
+        if log is not None and (tally := engine.lists(log, QUERY, file, length=LENGTH)).bad:
             warnings.warn(
                 f"{tally.bad:,} lists are left out: {'; '.join(tally.reasons)}.",
                 PrudentWarning,

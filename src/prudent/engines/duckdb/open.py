@@ -17,12 +17,12 @@ from typing import Any
 
 import duckdb
 
-from prudent.base.errors import LogError, PrudentError
+from prudent.base.errors import LogError
 from prudent.base.results import ArrowStream
+from prudent.engines.duckdb.errors import explain
 from prudent.logs.formats import Format, file_format, find_files, first_bytes
-from prudent.logs.json_lines import BOM, LISTS, json_fault, without_bom
+from prudent.logs.json_lines import BOM, LISTS, without_bom
 from prudent.logs.log import Log, Table
-from prudent.storage.database import first_line
 from prudent.storage.quoting import file_text, identifier
 
 
@@ -54,7 +54,7 @@ def opened(connection: duckdb.DuckDBPyConnection, table: Table) -> Iterator[Sour
         except duckdb.Error as error:
             if "Could not write" in str(error):  # nothing is wrong with the table; `replacing` knows what to say
                 raise
-            raise _explain(error, table, files) from error
+            raise explain(error, table, files) from error
 
 
 def _open_memory(connection: duckdb.DuckDBPyConnection, table: Table) -> Source:
@@ -305,37 +305,3 @@ def no_names(table: Table, meaning: str, kind: str) -> LogError:
         f"The column {table.columns[meaning]!r} for the {meaning} holds {kind.lower()}; names are text or integers of "
         "up to 64 bits. Convert it to text first."
     )
-
-
-# --- what is wrong -------------------------------------------------------------------------------------------------
-
-
-def _explain(error: duckdb.Error, table: Table, files: Sequence[Path]) -> PrudentError:
-    """DuckDB's complaint in the words of the family: which file, which line, what to do."""
-    said = str(error)
-    if isinstance(error, duckdb.OutOfMemoryException):
-        return LogError(f"Counting {table.name} needs more memory than allowed: {first_line(error)} Raise --memory.")
-    fault = _csv_fault(said) or (json_fault(files, table.columns) if "JSON" in said else None)
-    if fault is not None:
-        return LogError(fault)
-    damaged = type(error) is duckdb.Error or re.search("magic bytes|too small|Failed to read", said)
-    what = re.sub(r"^[\w ]+ Error: ", "", first_line(error)).rstrip(".")
-    return LogError(f"Cannot read {table.name}: {what}.{' Write or copy it again: it is damaged.' if damaged else ''}")
-
-
-def _csv_fault(said: str) -> str | None:
-    file = re.search(r"^\s*file = (.+)$", said, re.MULTILINE)
-    line = re.search(r"CSV Error on Line: (\d+)", said)
-    if file and "invalid state" in said:
-        return f"{file[1]} mixes line endings (\\n and \\r\\n). Write all of its lines alike."
-    if not (file and line):
-        return None
-    columns = re.search(r"Expected Number of Columns: (\d+) Found: (\d+)", said)
-    if columns:
-        fewer = int(columns[2]) < int(columns[1])
-        what = f"has {'fewer' if fewer else 'more'} columns than the header, which has {columns[1]}"
-    elif "unicode" in said:
-        what = "is not UTF-8"
-    else:
-        what = "has a quote that does not close" if "unterminated quote" in said else "is not CSV"
-    return f"{file[1]}, line {line[1]} {what}. Mend or remove it."

@@ -1,4 +1,4 @@
-"""Spark: counts logs that lie on a cluster, or wherever else it can read, and writes folders of part files."""
+"""Spark: counts and ranks on a cluster, and writes folders of part files."""
 
 import os
 import re
@@ -18,9 +18,12 @@ from prudent.storage.manifest import Tally
 
 # pyspark is optional and takes long to import: what needs it is imported where it is used.
 if TYPE_CHECKING:
+    from pyarrow.fs import FileSystem
     from pyspark.sql import SparkSession
 
-_SOBER = {
+    from prudent.storage.filesystem import Location
+
+_QUIET = {
     "spark.app.name": "prudent",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -31,67 +34,57 @@ _ALONE = {"spark.driver.host": "localhost", "spark.driver.bindAddress": "127.0.0
 
 @dataclass(frozen=True)
 class Spark:
-    """The engine for logs on a cluster: in a session that you have, or that is active, or in a new one on this machine.
+    """The engine on many machines: in this session, in the active one, or in a new one on this machine.
 
-    It counts what DuckDB counts and rejects what DuckDB rejects. Logs are files wherever Spark can read (``hdfs://``,
-    ``s3a://``, globs, folders of Parquet files) or Spark's DataFrames. What you have set in a session stays as it is.
+    It counts what DuckDB counts and rejects what DuckDB rejects. Logs are files wherever Spark reads (``s3a://``,
+    ``hdfs://``, patterns, folders of Parquet files) or Spark's DataFrames. Settings of the session do not change.
 
-    Unsigned integers of 64 bits, which Parquet files may hold, have no place in Spark: as names they are an error.
+    Spark reads and writes the rows. This process lists files, reads footers and writes manifests, through pyarrow: it
+    opens ``s3a://``, ``s3://``, ``gs://``, ``abfs://`` and ``hdfs://`` (with libhdfs) with the credentials of the
+    environment. For other schemes or settings pass a `pyarrow.fs.FileSystem`, such as
+    ``S3FileSystem(endpoint_override=...)``, which then opens every path that has a scheme.
+
+    Unsigned integers of 64 bits, which Parquet files may hold, do not exist in Spark: as names they are an error.
     """
 
     session: "SparkSession | None" = None
+    filesystem: "FileSystem | None" = None
 
     def __post_init__(self) -> None:
         if find_spec("pyspark") is None:
             raise UsageError("Spark needs pyspark: pip install 'prudent[spark]'")
-        if self.session is not None:
-            check_session(self.session)
+        if self.session is not None and not hasattr(self.session, "newSession"):
+            raise UsageError(
+                "Spark takes a SparkSession, as SparkSession.builder.master(...).getOrCreate() makes it, not a "
+                f"{type(self.session).__module__}.{type(self.session).__name__}."
+            )
 
     @classmethod
     def start(cls, master: str = "local[*]", conf: Mapping[str, str] | None = None) -> "Spark":
         """Start Spark on this machine, or on the cluster of a master, with settings such as ``spark.driver.memory``.
 
-        Its Java side says nothing, unless you set ``spark.log.level``. Where Spark runs in this process already, it is
-        that one, with the settings that can still be changed.
+        Java prints nothing, unless you set ``spark.log.level``. Where Spark runs in this process already, that one is
+        used, with the settings that can still be changed.
         """
         return replace(cls(), session=_start(master, dict(conf or {})))
 
-    def histogram(self, log: Log, query: str, target: Path) -> Tally:
-        """See `Engine.histogram`."""
-        from prudent.engines.spark import count as spark_jobs
+    def count(self, log: Log, query: str, to: "Path | Location", *, check: Callable[[Tally], object]) -> Tally:
+        """See `Engine.count`; where `to` is a `Location`, it becomes a folder of part files.
 
-        with spark_jobs.counting(self.running, log, query) as job:
-            return job.write_counts_file(target, log.left_out)
-
-    def write_counts(
-        self, log: Log, query: str, target: str, check: Callable[[Tally], object] = lambda tally: None
-    ) -> Tally:
-        """Run the query of `histogram` and write its rows to a folder of Parquet files, anywhere that Spark can write.
-
-        The folder gets its name when all is written and `check` did not object; one of that name, with counts in it, is
-        replaced. On this machine and on HDFS that is whole or not at all. S3 and its like have no renames: who reads
-        while files are copied there may see a part of them.
+        The folder gets its name when it is complete. On this machine and on HDFS that is one step. Object stores have
+        no rename: a reader may see some of the files while they are copied.
         """
-        from prudent.engines.spark import count as spark_jobs
+        from prudent.engines.spark.count import counting
 
-        with spark_jobs.counting(self.running, log, query) as job:
-            return job.write_counts_folder(target, check)
+        with counting(self.running, log, query, self.filesystem) as job:
+            return job.write_file(to, check) if isinstance(to, Path) else job.write_folder(to, check)
 
     @property
     def running(self) -> "SparkSession":
-        """The session that was given, or the active one, or a new one on this machine."""
+        """The session of this engine, or the active one, or a new one on this machine."""
         from pyspark.sql import SparkSession
 
         return self.session or SparkSession.getActiveSession() or _start("local[*]", {})
-
-
-def check_session(session: object) -> None:
-    """Counting needs the Java side of a session: its file systems, and what it throws."""
-    if not hasattr(session, "_jsparkSession"):
-        raise UsageError(
-            "Spark counts in a session with a Java side in this process, as SparkSession.builder.master(...) makes it, "
-            f"and not in a {type(session).__module__}.{type(session).__name__}."
-        )
 
 
 def _start(master: str, conf: dict[str, str]) -> "SparkSession":
@@ -99,33 +92,32 @@ def _start(master: str, conf: dict[str, str]) -> "SparkSession":
     from pyspark.java_gateway import launch_gateway
     from pyspark.sql import SparkSession
 
-    from prudent.engines.spark.hadoop import JAVA_ERRORS, causes
+    from prudent.engines.spark.errors import JAVA_ERRORS, messages
 
     alone = _ALONE if master.startswith("local") else {}
-    if alone:  # on this machine, workers are to find what we find, prudent above all
+    if alone:  # on this machine, workers import what this process imports, prudent above all
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    settings = SparkConf().setAll([*{**_SOBER, **alone, **conf, "spark.master": master}.items()])
-    # Java inherits where we write to. What it says there on its way up is of no use, unless it does not arrive.
-    with tempfile.TemporaryFile() as said, warnings.catch_warnings():
-        # pyspark looks for pandas, of which nothing here makes use.
+    settings = SparkConf().setAll([*{**_QUIET, **alone, **conf, "spark.master": master}.items()])
+    # Java inherits standard error. What it prints while it starts is of use only when it fails.
+    with tempfile.TemporaryFile() as output, warnings.catch_warnings():
         warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
-        quiet = {} if "spark.log.level" in conf else {"stdout": subprocess.DEVNULL, "stderr": said}
+        quiet = {} if "spark.log.level" in conf else {"stdout": subprocess.DEVNULL, "stderr": output}
         try:
             if SparkContext._gateway is None:
                 SparkContext(conf=settings, gateway=launch_gateway(settings, quiet))  # type: ignore[no-untyped-call]
             return SparkSession.builder.config(conf=settings).getOrCreate()
         except JAVA_ERRORS as error:
-            raise UsageError(_why_not(said, causes(error)[-1])) from error
+            raise UsageError(_why_not(output, messages(error)[-1])) from error
 
 
-def _why_not(said: IO[bytes], error: str) -> str:
+def _why_not(output: IO[bytes], error: str) -> str:
     """Why Spark does not start, in one sentence."""
-    said.seek(0)
-    lines = [line for line in said.read().decode(errors="replace").splitlines() if line.strip()]
+    output.seek(0)
+    lines = [line for line in output.read().decode(errors="replace").splitlines() if line.strip()]
     everything = "\n".join(lines)
     if re.search("UnsupportedClassVersionError|Unrecognized option: --add|Unrecognized VM option", everything):
         return "Spark needs Java 17 or newer, and the one it finds is older. Set JAVA_HOME to a newer one."
     if re.search("JAVA_HOME is not set|bin/java|java: (command )?not found", everything):
         return "Spark needs Java 17 or newer, and finds none. Install it, or set JAVA_HOME."
-    telling = re.search(r"^(?:Exception in .*?: |Error: )(.+)$", everything, re.MULTILINE)
-    return f"Spark does not start: {telling[1] if telling else error.splitlines()[0].rstrip('.')}."
+    error_line = re.search(r"^(?:Exception in .*?: |Error: )(.+)$", everything, re.MULTILINE)
+    return f"Spark does not start: {error_line[1] if error_line else error.splitlines()[0].rstrip('.')}."

@@ -1,74 +1,69 @@
-"""Opening what a user has, files of any format wherever Spark can read or a DataFrame, as frames in Spark.
+"""Opening a log in Spark: files of any format, wherever Spark reads, or a DataFrame. Needs pyspark.
 
-A frame has the columns of a log under the names of their meanings. Whatever Spark finds wrong with their content comes
-out as a `LogError` in one line. Needs pyspark; it is imported on first use.
+A frame has the columns of a log under the names of their meanings. Faults in their content become a `LogError` of one
+line.
 """
 
 import json
-import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-from urllib.parse import unquote
+from typing import TYPE_CHECKING
 
+import pyarrow as pa
 from pyspark.logger import PySparkLogger
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (as everybody calls it)
 from pyspark.sql.types import ArrayType, DataType, IntegralType
 
-from prudent.base.errors import LogError, PrudentError, WriteError
-from prudent.engines.duckdb.engine import DuckDB
-from prudent.engines.duckdb.open import CSV_HEAD, NAMES, csv_header, delimiter, no_names, opened
-from prudent.engines.spark import hadoop
-from prudent.logs.formats import HEAD, Format, find_files, first_bytes, has_scheme, one_format, path_names
+from prudent.base.errors import LogError
+from prudent.engines.duckdb.open import CSV_HEAD, NAMES, csv_header, delimiter, no_names
+from prudent.engines.spark.errors import JAVA_ERRORS, explain, explain_file
+from prudent.logs import formats
+from prudent.logs.formats import HEAD, Format, find_files, one_format, path_names
 from prudent.logs.json_lines import BOM, LISTS
 from prudent.logs.log import Log
+from prudent.storage import filesystem
+from prudent.storage.filesystem import Location, has_scheme, locate
 from prudent.storage.quoting import backquoted
 
-_AT_ONCE = 16  # files that the driver opens side by side: on an object store each costs a journey
+if TYPE_CHECKING:
+    from pyarrow.fs import FileSystem
 
-
-@dataclass(frozen=True)
-class File:
-    """One file of a log."""
-
-    name: str  # as the user knows it
-    path: str  # as Spark knows it: absolute, with its scheme
-    local: bool  # whether the name is a path on this machine
+_AT_ONCE = 16  # files that the driver opens at a time: on an object store each takes a round trip
 
 
 @dataclass(frozen=True)
 class Source:
-    """What a log consists of: frames that may differ in their types, as Parquet files do."""
+    """The frames of a log, which may differ in their types, as Parquet files do."""
 
     kind: Format | None  # None: a DataFrame
     frames: Sequence[DataFrame]
 
 
 @contextmanager
-def opened_in_spark(session: SparkSession, log: Log) -> Iterator[Source]:
-    """The frames of a log; Spark's complaints about their content come out as a `LogError`."""
-    files: list[File] = []
+def opened_in_spark(session: SparkSession, log: Log, remote: "FileSystem | None" = None) -> Iterator[Source]:
+    """The frames of a log; Spark's errors about their content become a `LogError`."""
+    files: list[Location] = []
     with _unlogged():
         try:
             if not log.in_files:
                 yield Source(None, [_from_dataframe(log)])
                 return
-            files = _find(session, log)
-            kind = one_format(dict(zip([file.name for file in files], _heads(session, files, HEAD), strict=True)))
+            files = _find(log, remote)
+            kind = one_format(dict(zip([file.name for file in files], _heads(files, HEAD), strict=True)))
             reading = {"parquet": _from_parquet, "csv": _from_csv, "jsonl": _from_jsonl}
             yield Source(kind, reading[kind](session, log, files))
-        except hadoop.JAVA_ERRORS as error:
-            raise _explain(error, log, files) from error
+        except JAVA_ERRORS as error:
+            raise explain(error, log, files) from error
 
 
 @contextmanager
 def _unlogged() -> Iterator[None]:
-    """Errors that come out in our words are not printed in those of pyspark."""
+    """Without pyspark's own log of errors that are reported here."""
     loggers = [PySparkLogger.getLogger(f"{kind}QueryContextLogger") for kind in ("SQL", "DataFrame")]
     before = [logger.disabled for logger in loggers]
     for logger in loggers:
@@ -102,91 +97,76 @@ def _select(frame: DataFrame, log: Log) -> DataFrame:
 # --- files ------------------------------------------------------------------------------------------------------------
 
 
-def _find(session: SparkSession, log: Log) -> list[File]:
-    """Local paths as DuckDB finds them, and others as Hadoop does."""
-    away = hadoop.locate(session, "/")[1].toUri().getScheme() != "file"  # where paths without a scheme lie
-    found = []
+def _find(log: Log, remote: "FileSystem | None") -> list[Location]:
+    """Paths on this machine as DuckDB finds them, URIs through pyarrow."""
+    files: list[Location] = []
     for name in path_names(log.source) or [""]:
-        if has_scheme(name) or away:
-            found += [File(path, path, local=False) for path in hadoop.find(session, name)]
-        else:
-            found += [File(str(file), f"file:{os.path.abspath(file)}", local=True) for file in find_files(name)]
-    for file in found:
-        # Spark passes over files with such names without a word, and fails over a colon with odd ones.
+        files += filesystem.find(name, remote) if has_scheme(name) else map(locate, find_files(name))
+    for file in files:
+        # Spark skips some of these names without an error, and fails with an unhelpful one over a colon.
         if re.search(r"/[.][^/]*$|/_[^/=]*$|[.]_COPYING_$|/[^/]*:[^/]*$", file.path):
             raise LogError(
-                f"Spark does not read {file.name}: names of files must not begin with a dot or an underscore, nor have "
-                "a colon in them. Rename it."
+                f"Spark does not read {file.name}: the name of a file must not begin with a dot or an underscore, nor "
+                "contain a colon. Rename it."
             )
-    return found
+    return files
 
 
-def _heads(session: SparkSession, files: Sequence[File], size: int) -> list[bytes]:
-    def head(file: File) -> bytes:
-        if file.local:
-            return first_bytes(Path(file.name), size)
-        return hadoop.first_bytes(session, file.path, size)
+def _heads(files: Sequence[Location], size: int) -> list[bytes]:
+    def head(file: Location) -> bytes:
+        if has_scheme(file.name):
+            return filesystem.first_bytes(file, size)
+        return formats.first_bytes(Path(file.name), size)
 
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         return list(pool.map(head, files))
 
 
-def _paths(files: Sequence[File]) -> list[str]:
-    return [hadoop.escaped(file.path) for file in files]
+def escaped(files: Sequence[Location]) -> list[str]:
+    r"""Paths for Spark, which reads every path as a pattern: ``log[1].csv`` is that file, not ``log1.csv``."""
+    return ["".join(f"\\{sign}" if sign in "\\{}[]*?" else sign for sign in file.uri) for file in files]
 
 
 # --- Parquet ----------------------------------------------------------------------------------------------------------
 
 
-def _from_parquet(session: SparkSession, log: Log, files: Sequence[File]) -> list[DataFrame]:
-    """One frame for all files of one schema: Spark would take that of the first file for the schema of all."""
+def _from_parquet(session: SparkSession, log: Log, files: Sequence[Location]) -> list[DataFrame]:
+    """One frame for all files of one schema: Spark would take the schema of the first file for that of all."""
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        schemas = list(pool.map(lambda file: _schema(session, file), files))
-    alike: dict[str, list[File]] = {}
+        schemas = list(pool.map(lambda file: filesystem.read_footer(file).schema, files))
+    alike: dict[str, list[Location]] = {}
     empty: dict[str, set[str]] = {}
-    for file, (written, columns) in zip(files, schemas, strict=True):
+    for file, schema in zip(files, schemas, strict=True):
+        written = str(schema).partition("\n")[2]  # after the line with the address of the object
         if written not in alike:
-            log.check_columns([name for name, _ in columns], file.name)
-            empty[written] = {name for name, text in columns if "(UNKNOWN)" in text}
+            fields = schema.to_arrow_schema()
+            log.check_columns(fields.names, file.name)
+            empty[written] = {field.name for field in fields if _all_null(field.type)}
         alike.setdefault(written, []).append(file)
     frames = {}
     for written, group in alike.items():
-        frame = _select(session.read.parquet(*_paths(group)), log)
+        frame = _select(session.read.parquet(*escaped(group)), log)
         for meaning in [meaning for meaning, name in log.columns.items() if name in empty[written]]:
-            # To Spark, a column of nothing but nulls is one of integers, and would not go with text in other files.
+            # Spark reads a column without a value as integers, which do not fit text in other files.
             frame = frame.withColumn(meaning, F.col(meaning).cast("array<string>" if meaning in LISTS else "string"))
-        frames[group[0]] = frame
+        frames[group[0].name] = frame
     _check_families(log, frames)
     return list(frames.values())
 
 
-def _schema(session: SparkSession, file: File) -> tuple[str, list[tuple[str, str]]]:
-    """The schema in a file's footer, as text, whole and by column; Spark would fail over columns whose names clash."""
-    java: Any = session._jvm
-    parquet = java.org.apache.parquet.hadoop
-    try:
-        place = java.org.apache.hadoop.fs.Path(file.path)
-        reader = parquet.ParquetFileReader.open(
-            parquet.util.HadoopInputFile.fromPath(place, hadoop.configuration(session))
-        )
-        try:
-            schema = reader.getFooter().getFileMetaData().getSchema()
-            return schema.toString(), [(column.getName(), column.toString()) for column in schema.getFields()]
-        finally:
-            reader.close()
-    except hadoop.JAVA_ERRORS as error:
-        raise _damaged(file.name, error) from error
+def _all_null(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_null(kind) or (pa.types.is_list(kind) and pa.types.is_null(kind.value_type)))
 
 
-def _check_families(log: Log, frames: Mapping[File, DataFrame]) -> None:
+def _check_families(log: Log, frames: Mapping[str, DataFrame]) -> None:
     first = next(iter(frames))
     for file, frame in frames.items():
         for meaning in log.columns:
             here, there = frame.schema[meaning].dataType, frames[first].schema[meaning].dataType
             if _family(meaning, here) != _family(meaning, there):
                 raise LogError(
-                    f"The column {log.columns[meaning]!r} is {there.simpleString()} in {first.name} but "
-                    f"{here.simpleString()} in {file.name}. Convert one of them: 7 and '7' would be two names."
+                    f"The column {log.columns[meaning]!r} is {there.simpleString()} in {first} but "
+                    f"{here.simpleString()} in {file}. Convert one of them: 7 and '7' would be two names."
                 )
 
 
@@ -202,11 +182,11 @@ def _family(meaning: str, kind: DataType) -> str:
 # --- CSV --------------------------------------------------------------------------------------------------------------
 
 
-def _from_csv(session: SparkSession, log: Log, files: Sequence[File]) -> list[DataFrame]:
+def _from_csv(session: SparkSession, log: Log, files: Sequence[Location]) -> list[DataFrame]:
     """Everything is text. One task reads a file as a whole: line breaks may be quoted, so no part stands alone."""
-    heads = dict(zip(files, _heads(session, files, CSV_HEAD), strict=True))
+    heads = dict(zip(files, _heads(files, CSV_HEAD), strict=True))
     header = csv_header({file.name: head for file, head in heads.items()}, log)
-    by_ending: dict[str, list[File]] = {}
+    by_ending: dict[str, list[Location]] = {}
     for file, head in heads.items():
         by_ending.setdefault(_line_end(head), []).append(file)
     return [_read_csv(session, log, header, ending, group) for ending, group in by_ending.items()]
@@ -217,7 +197,7 @@ def _line_end(head: bytes) -> str:
     return "\r" if first and first[0] == b"\r" else "\n"
 
 
-def _read_csv(session: SparkSession, log: Log, header: list[str], ending: str, files: Sequence[File]) -> DataFrame:
+def _read_csv(session: SparkSession, log: Log, header: list[str], ending: str, files: Sequence[Location]) -> DataFrame:
     columns = [f"c{number}" for number in range(len(header))]
     read = (
         session.read.schema(", ".join(f"{name} string" for name in [*columns, "broken"]))
@@ -225,7 +205,7 @@ def _read_csv(session: SparkSession, log: Log, header: list[str], ending: str, f
         .options(header=True, multiLine=True, lineSep=ending, maxCharsPerColumn=-1, maxColumns=max(20480, len(header)))
         # Bytes as they are: read as UTF-8, what is none would be replaced without a word.
         .options(encoding="ISO-8859-1", mode="PERMISSIVE", columnNameOfCorruptRecord="broken")
-        .csv(_paths(files))
+        .csv(escaped(files))
         .select(*columns, "broken", F.col("_metadata.file_path").alias("file"))
         .where("broken is null or broken <> ''")  # '' is a blank line that ends in \r\n
     )
@@ -265,9 +245,9 @@ _OBJECTS = "array<map<string, variant>>"
 _TEXT, _WHOLE = "STRING", "BIGINT"  # Spark's types of what was written in quotes, and without
 
 
-def _from_jsonl(session: SparkSession, log: Log, files: Sequence[File]) -> list[DataFrame]:
+def _from_jsonl(session: SparkSession, log: Log, files: Sequence[Location]) -> list[DataFrame]:
     """Names as they were written: 7 is not "7". What most of them are is counted first, which reads the files twice."""
-    for file, head in zip(files, _heads(session, files, _JSON_HEAD), strict=True):
+    for file, head in zip(files, _heads(files, _JSON_HEAD), strict=True):
         keys = _keys(head)
         if not keys.issuperset(log.columns.values()):
             keys |= set(_first_keys(_lines(session, log, [file])))
@@ -277,11 +257,11 @@ def _from_jsonl(session: SparkSession, log: Log, files: Sequence[File]) -> list[
     return [lines.select(*[_json_column(meaning, kinds) for meaning in log.columns], _odd(kinds).alias("odd"))]
 
 
-def _lines(session: SparkSession, log: Log, files: Sequence[File]) -> DataFrame:
+def _lines(session: SparkSession, log: Log, files: Sequence[Location]) -> DataFrame:
     """One row per line: where it is from, whether it is broken, its keys, and what it has in the columns of the log."""
     return (
         session.read.option("lineSep", "\n")
-        .text(_paths(files))
+        .text(escaped(files))
         .select("value", F.col("_metadata.file_path").alias("file"))
         .where("btrim(value, ' \t\r\ufeff') <> ''")
         # In brackets, a second object in the same line comes to light; alone, from_json would stop before it.
@@ -314,7 +294,7 @@ def _first_keys(lines: DataFrame) -> list[str]:
     return [key for (key,) in keys.collect()]
 
 
-def _survey(lines: DataFrame, log: Log, files: Sequence[File]) -> dict[str, str]:
+def _survey(lines: DataFrame, log: Log, files: Sequence[Location]) -> dict[str, str]:
     """Whether names are text or integers, as most of them are; on the way, whether every line is what it should be."""
     wanted = list(log.columns.values())
     twice = F.size(F.filter("keys", lambda key: key.isin(wanted))) > F.size(
@@ -330,7 +310,7 @@ def _survey(lines: DataFrame, log: Log, files: Sequence[File]) -> dict[str, str]
         *[F.expr(f"min(array_min(transform({_names(m)}, name -> {_ANY_KIND})))").alias(f"kind_{m}") for m in named],
     ).collect()[0]
     if found["broken"] is not None:
-        raise _explain_file(found["broken"], "has a line that is not a JSON object with what it needs", log, files)
+        raise explain_file(found["broken"], "has a line that is not a JSON object with what it needs", log, files)
     kinds = {}
     for meaning in named:
         text, whole, kind = found[f"text_{meaning}"] or 0, found[f"whole_{meaning}"] or 0, found[f"kind_{meaning}"]
@@ -365,56 +345,3 @@ def _odd(kinds: Mapping[str, str]) -> Column:
         for meaning, kind in kinds.items()
     ]
     return F.expr(" or ".join(odd))
-
-
-# --- what is wrong ----------------------------------------------------------------------------------------------------
-
-
-def _explain(error: Exception, log: Log, files: Sequence[File]) -> PrudentError:
-    """Spark's complaint in the words of the family: which file, and what to do."""
-    said = hadoop.causes(error)
-    everything = "\n".join(said)
-    if full := re.search("No space left on device|Disk quota exceeded|Read-only file system", everything):
-        return WriteError(f"Spark cannot write: {full[0]}.")
-    if fault := re.search(r"USER_RAISED_EXCEPTION\] (\S+)\t([^\n]*?)\.? SQLSTATE", everything):
-        return _explain_file(fault[1], fault[2], log, files)
-    if file := re.search(r"Encountered error while reading file (\S+)\.\s", everything):
-        told = _ask_duckdb(log, files)
-        return told or _damaged(_name_of(file[1], files), error)
-    return LogError(f"Spark cannot count {log.name}: {_plain(said[-1])}.")
-
-
-def _explain_file(uri: str, what: str, log: Log, files: Sequence[File]) -> PrudentError:
-    return _ask_duckdb(log, files) or LogError(f"{_name_of(uri, files)} {what}. Mend it.")
-
-
-def _ask_duckdb(log: Log, files: Sequence[File]) -> PrudentError | None:
-    """What DuckDB says of text files that are here: it knows the line."""
-    if not all(file.local for file in files):
-        return None
-    try:
-        with DuckDB().connect() as connection, opened(connection, log):
-            columns = ", ".join(f"count({meaning})" for meaning in log.columns)
-            connection.execute(f"select {columns} from source").fetchall()
-    except PrudentError as error:
-        return error
-    return None
-
-
-def _damaged(name: str, error: Exception) -> LogError:
-    return LogError(f"Cannot read {name}: {_plain(hadoop.causes(error)[-1])}. Write or copy it again: it is damaged.")
-
-
-def _plain(said: str) -> str:
-    """The first line without Spark's codes."""
-    line = next((line for line in said.splitlines() if line.strip()), "no reason given")
-    return re.sub(r"^\[[\w.]+\] |\s*SQLSTATE: \w+.*$", "", line).strip().rstrip(".")
-
-
-def _name_of(uri: str, files: Sequence[File]) -> str:
-    """The file in the user's words. Spark writes three slashes or one, and signs as in the address of a page."""
-
-    def bare(path: str) -> str:
-        return re.sub("^file:/+", "/", path)
-
-    return next((file.name for file in files if bare(file.path) in (bare(uri), bare(unquote(uri)))), unquote(uri))

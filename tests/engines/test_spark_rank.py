@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 import prudent
 from prudent.base.errors import CountsError, LogError, PrudentError, PrudentWarning, UsageError, WriteError
 from prudent.click_models.simulate import make_world, write_log
-from prudent.policies import on_spark
+from prudent.engines.spark import contexts
 from tests.command import run
 
 
@@ -38,6 +38,11 @@ def counts(log: Path) -> prudent.Counts:
     return prudent.count(prudent.Log(log), to=log.with_name("counts.parquet"))
 
 
+def rank(counts: Any, session: SparkSession, folder: Path, **settings: Any) -> Any:
+    """Rank on Spark into a folder; the manifest."""
+    return prudent.rank(counts, engine=prudent.Spark(session), to=folder / "policy", **settings).manifest
+
+
 def same(folder: Path, found: Any, policy: prudent.Policy) -> None:
     """The same bytes, once the part files are one, and the same account of them."""
     policy.write(folder / "one.parquet")
@@ -56,7 +61,7 @@ def same(folder: Path, found: Any, policy: prudent.Policy) -> None:
 def test_the_policy_of_one_machine(
     model: str, bound: str, counts: prudent.Counts, quick: SparkSession, tmp_path: Path
 ) -> None:
-    found = prudent.rank_on_spark(counts.files, tmp_path / "policy", prudent.Spark(quick), model, bound)
+    found = rank(counts, quick, tmp_path, model=model, bound=bound)
     same(tmp_path, found, prudent.rank(counts, model, bound))
 
 
@@ -66,7 +71,7 @@ def test_with_integers_for_names_and_samples_of_contexts(
     """Where there are more pairs than it takes, both learn from the same contexts."""
     monkeypatch.setattr("prudent.counts.cells.MOST", 400)
     counts = prudent.count(prudent.Log(log.with_name("numbers.parquet")), to=tmp_path / "counts.parquet")
-    found = prudent.rank_on_spark(tmp_path / "counts.parquet", tmp_path / "policy", prudent.Spark(quick), length=3)
+    found = rank(tmp_path / "counts.parquet", quick, tmp_path, length=3)
     same(tmp_path, found, prudent.rank(counts, length=3))
     assert found.results["fitted"]["prior"]["pairs"] <= 400 < counts.index.pairs
 
@@ -78,12 +83,10 @@ def test_with_candidates(counts: prudent.Counts, quick: SparkSession, tmp_path: 
         pa.table({"context": [c for c, _ in eligible], "item": [i for _, i in eligible]}), tmp_path / "offer.parquet"
     )
     settings: dict[str, Any] = {"candidates": tmp_path / "offer.parquet", "min_lists": 0}
-    found = prudent.rank_on_spark(counts.files, tmp_path / "policy", prudent.Spark(quick), **settings)
+    found = rank(counts, quick, tmp_path, **settings)
     same(tmp_path, found, prudent.rank(counts, **settings))
     frame = quick.read.parquet(str(tmp_path / "offer.parquet"))
-    again = prudent.rank_on_spark(
-        counts.files, tmp_path / "policy", prudent.Spark(quick), candidates=frame, min_lists=0
-    )
+    again = rank(counts, quick, tmp_path, candidates=frame, min_lists=0)
     assert again.results["summary"] == found.results["summary"]
 
 
@@ -92,7 +95,7 @@ def test_days_of_which_the_older_weigh_less(log: Path, quick: SparkSession, tmp_
     for day, part in (("2026-11-01", table[:2000]), ("2026-11-05", table[2000:4500]), ("2026-11-09", table[4500:])):
         prudent.count(prudent.Log(part), to=tmp_path / "counts", day=day)
     half_life: dict[str, Any] = {"half_life": "4d", "since": "2026-11-02"}
-    found = prudent.rank_on_spark(tmp_path / "counts", tmp_path / "policy", prudent.Spark(quick), "cm", **half_life)
+    found = rank(tmp_path / "counts", quick, tmp_path, model="cm", **half_life)
     policy = prudent.rank(prudent.Counts.read(tmp_path / "counts", **half_life), "cm")
     policy.write(tmp_path / "one.parquet")
     prudent.Policy.read(tmp_path / "policy").write(tmp_path / "other.parquet")
@@ -105,9 +108,10 @@ def test_days_of_which_the_older_weigh_less(log: Path, quick: SparkSession, tmp_
 
 def test_counts_that_spark_made(log: Path, counts: prudent.Counts, quick: SparkSession, tmp_path: Path) -> None:
     engine = prudent.Spark(quick)
-    said = prudent.count_on_spark(prudent.Log(str(log)), f"file:{tmp_path}/counts", engine)
-    assert json.loads((tmp_path / "counts.manifest.json").read_text()) == said
-    found = prudent.rank_on_spark(f"file:{tmp_path}/counts", f"file:{tmp_path}/policy", engine)
+    made = prudent.count(prudent.Log(str(log)), engine, f"file:{tmp_path}/counts")
+    assert made == counts
+    assert (tmp_path / "counts.manifest.json").read_text() == made.manifest.to_text()
+    found = prudent.rank(f"file:{tmp_path}/counts", engine=engine, to=f"file:{tmp_path}/policy").manifest
     same(tmp_path, found, prudent.rank(counts))
     here = prudent.Counts.read(tmp_path / "counts")
     assert here == counts
@@ -124,21 +128,21 @@ def test_days_that_spark_counted(log: Path, quick: SparkSession, tmp_path: Path)
     ):
         pq.write_table(part, tmp_path / "day.parquet")
         for _ in range(2):
-            prudent.count_on_spark(prudent.Log(tmp_path / "day.parquet"), tmp_path / "counts", engine, day=day)
+            prudent.count(prudent.Log(tmp_path / "day.parquet"), engine, tmp_path / "counts", day=day)
             prudent.count(prudent.Log(tmp_path / "day.parquet"), to=tmp_path / "ours", day=day)
     one, other = (prudent.Counts.read(tmp_path / name, half_life="1d") for name in ("counts", "ours"))
     assert one == other
     assert one.tally == other.tally
     assert one.tally.rejected == {"duplicate item in a list": 1}
-    with pytest.raises(UsageError, match=r"prudent\.count_on_spark"):
+    with pytest.raises(UsageError, match=r"engine=prudent\.Spark"):
         prudent.count(prudent.Log(tmp_path / "day.parquet"), to="hdfs://somewhere/counts")
 
 
 def test_files_follow_each_other_and_duckdb_reads_them(
     counts: prudent.Counts, quick: SparkSession, tmp_path: Path
 ) -> None:
-    found = prudent.rank_on_spark(counts.files, tmp_path / "policy", prudent.Spark(quick))
-    assert json.loads((tmp_path / "policy.manifest.json").read_text()) == json.loads(json.dumps(found))
+    found = rank(counts, quick, tmp_path)
+    assert (tmp_path / "policy.manifest.json").read_text() == found.to_text()
     files = sorted((tmp_path / "policy").glob("*.parquet"))
     rows = [row for file in files for row in duckdb.execute(f"select context, rank from '{file}'").fetchall()]
     assert rows == sorted(rows)
@@ -146,9 +150,8 @@ def test_files_follow_each_other_and_duckdb_reads_them(
 
 
 def test_ranking_again_replaces(counts: prudent.Counts, quick: SparkSession, tmp_path: Path) -> None:
-    engine = prudent.Spark(quick)
-    prudent.rank_on_spark(counts.files, tmp_path / "policy", engine, length=1)
-    prudent.rank_on_spark(counts.files, tmp_path / "policy", engine, length=2)
+    rank(counts, quick, tmp_path, length=1)
+    rank(counts, quick, tmp_path, length=2)
     assert prudent.Policy.read(tmp_path / "policy").lists().aggregate("max(rank)").fetchall() == [(2,)]
 
 
@@ -156,16 +159,16 @@ def test_contexts_come_whole_however_batches_cut_them() -> None:
     rows = pa.table({"context": [1, 1, 1, 2, 3, 3, 3, 3, 4, 5, 5]})
     for size in range(1, 12):
         for most in range(1, 12):
-            tables = list(on_spark._whole_contexts(iter(rows.to_batches(max_chunksize=size)), most))
+            tables = list(contexts.whole_contexts(iter(rows.to_batches(max_chunksize=size)), most))
             assert pa.concat_tables(tables).equals(rows)
             seen = [set(table["context"].to_pylist()) for table in tables]
             assert sum(map(len, seen)) == 5, "no context in two of them"
 
 
 def test_no_rows_are_no_contexts() -> None:
-    assert list(on_spark._whole_contexts(iter([]), 10)) == []
-    assert on_spark._changes(pa.array([], pa.string())).tolist() == []
-    assert on_spark._changes(pa.array(["a"])).tolist() == [True]
+    assert list(contexts.whole_contexts(iter([]), 10)) == []
+    assert contexts.changes(pa.array([], pa.string())).tolist() == []
+    assert contexts.changes(pa.array(["a"])).tolist() == [True]
 
 
 @pytest.mark.parametrize(
@@ -190,11 +193,10 @@ def test_what_is_no_counts(
     (tmp_path / "given").mkdir()
     given = make(tmp_path / "given")
     if error is None:
-        manifest = prudent.rank_on_spark(given, tmp_path / "policy", prudent.Spark(quick), "cm")
-        assert manifest.sources["training"].tally.lists == 3
+        assert rank(given, quick, tmp_path, model="cm").sources["training"].tally.lists == 3
         return
     with pytest.raises(error, match=said):
-        prudent.rank_on_spark(given, tmp_path / "policy", prudent.Spark(quick))
+        rank(given, quick, tmp_path)
     assert not (tmp_path / "policy").exists()
 
 
@@ -219,13 +221,13 @@ def test_a_tally_stands_in_the_file_and_needs_no_manifest(quick: SparkSession, t
     lists = pa.table({"context": ["a"] * 199 + [None], "items": [["x", "y"]] * 200, "clicks": [[1, 0]] * 200})
     counts = prudent.count(prudent.Log(lists), to=tmp_path / "counts.parquet")
     (tmp_path / "counts.parquet.manifest.json").unlink()
-    found = prudent.rank_on_spark(counts.files, tmp_path / "policy", prudent.Spark(quick), "cm")
+    found = rank(counts, quick, tmp_path, model="cm")
     assert found.sources["training"].tally.rejected == {"context missing": 1} == dict(counts.tally.rejected)
 
 
 def test_the_same_file_twice_is_a_mistake(counts: prudent.Counts, quick: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="named twice"):
-        prudent.rank_on_spark([*counts.files, *counts.files], tmp_path / "policy", prudent.Spark(quick))
+        rank([*counts.files, *counts.files], quick, tmp_path)
     with pytest.raises(UsageError, match="named twice"):
         prudent.Counts.read(*counts.files, *counts.files)
 
@@ -239,20 +241,20 @@ def test_nothing_to_learn_and_nothing_to_rank(quick: SparkSession, tmp_path: Pat
     lists = pa.table({"context": ["a"] * 3, "items": [["x", "y"]] * 3, "clicks": [[0, 0]] * 3})
     prudent.count(prudent.Log(lists), to=tmp_path / "none.parquet")
     with pytest.raises(LogError, match="Not one of the 3 lists has a click"):
-        prudent.rank_on_spark(tmp_path / "none.parquet", tmp_path / "policy", prudent.Spark(quick))
+        rank(tmp_path / "none.parquet", quick, tmp_path)
     lists = lists.set_column(2, "clicks", pa.array([[1, 0]] * 3))
     prudent.count(prudent.Log(lists), to=tmp_path / "some.parquet")
     with pytest.raises(LogError, match="No context has a candidate and 4 logged lists"):
-        prudent.rank_on_spark(tmp_path / "some.parquet", tmp_path / "policy", prudent.Spark(quick), min_lists=4)
+        rank(tmp_path / "some.parquet", quick, tmp_path, min_lists=4)
     with pytest.raises(UsageError, match="No bound is called"):
-        prudent.rank_on_spark(tmp_path / "some.parquet", tmp_path / "policy", prudent.Spark(quick), bound="ebb")
+        rank(tmp_path / "some.parquet", quick, tmp_path, bound="ebb")
 
 
 def test_warns_of_lists_that_are_longer_than_any_logged(quick: SparkSession, tmp_path: Path) -> None:
     lists = pa.table({"context": ["a"] * 4, "items": [["x"], ["y"]] * 2, "clicks": [[1], [0]] * 2})
     counts = prudent.count(prudent.Log(lists), to=tmp_path / "counts.parquet")
     with pytest.warns(PrudentWarning, match="Some lists are longer"):
-        found = prudent.rank_on_spark(counts.files, tmp_path / "policy", prudent.Spark(quick), "cm", length=2)
+        found = rank(counts, quick, tmp_path, model="cm", length=2)
     with pytest.warns(PrudentWarning, match="Some lists are longer"):
         same(tmp_path, found, prudent.rank(counts, "cm", length=2))
 
@@ -265,7 +267,7 @@ def test_a_skewed_context_is_ranked_like_any_other(quick: SparkSession, tmp_path
     clicks = (rng.random((9_000, 5)) < 0.2).astype(int).tolist()
     log = pa.table({"context": context.astype(object), "items": items, "clicks": clicks})
     counts = prudent.count(prudent.Log(log), to=tmp_path / "counts.parquet")
-    found = prudent.rank_on_spark(counts.files, tmp_path / "policy", prudent.Spark(quick), "cm")
+    found = rank(counts, quick, tmp_path, model="cm")
     same(tmp_path, found, prudent.rank(counts, "cm"))
 
 
@@ -278,15 +280,15 @@ def test_nothing_is_replaced_that_is_not_ours(
         target.parent.mkdir(parents=True)
         shutil.copy(log, target)
         with pytest.raises(WriteError, match="Cannot write"):
-            prudent.count_on_spark(prudent.Log(str(log)), tmp_path / name, engine)
+            prudent.count(prudent.Log(str(log)), engine, tmp_path / name)
         assert target.exists()
-    with pytest.raises(UsageError, match="would take the place of"):
-        prudent.count_on_spark(prudent.Log(str(tmp_path / "mine")), tmp_path / "mine", engine)
-    with pytest.raises(UsageError, match="would take the place of"):
-        prudent.rank_on_spark(counts.files[0].parent, counts.files[0].parent, engine)
-    prudent.count_on_spark(prudent.Log(str(log)), tmp_path / "counts", engine)
-    with pytest.raises(WriteError, match="has the columns context, item, position"):
-        prudent.rank_on_spark(counts.files, tmp_path / "counts", engine)
+    with pytest.raises(UsageError, match="would replace"):
+        prudent.count(prudent.Log(str(tmp_path / "mine")), engine, tmp_path / "mine")
+    with pytest.raises(UsageError, match="would replace"):
+        prudent.rank(counts, engine=engine, to=counts.files[0].parent)
+    prudent.count(prudent.Log(str(log)), engine, tmp_path / "counts")
+    with pytest.raises(WriteError, match="have the columns context, item, position"):
+        prudent.rank(counts, engine=engine, to=tmp_path / "counts")
 
 
 def test_a_merged_day_is_not_counted_again(log: Path, quick: SparkSession, tmp_path: Path) -> None:
@@ -294,9 +296,9 @@ def test_a_merged_day_is_not_counted_again(log: Path, quick: SparkSession, tmp_p
         prudent.count(prudent.Log(log), to=tmp_path / "counts", day=day)
     prudent.compact(tmp_path / "counts", before="2026-11-03")
     with pytest.raises(CountsError, match="was merged into"):
-        prudent.count_on_spark(prudent.Log(str(log)), tmp_path / "counts", prudent.Spark(quick), day="2026-11-01")
+        prudent.count(prudent.Log(str(log)), prudent.Spark(quick), tmp_path / "counts", day="2026-11-01")
     (tmp_path / "stopped/day=2026-11-01..2026-11-02").mkdir(parents=True)  # merged nothing: there is no file in it
-    prudent.count_on_spark(prudent.Log(str(log)), tmp_path / "stopped", prudent.Spark(quick), day="2026-11-01")
+    prudent.count(prudent.Log(str(log)), prudent.Spark(quick), tmp_path / "stopped", day="2026-11-01")
 
 
 @pytest.mark.parametrize("what", ["damaged", "none", "candidates", "table"])
@@ -313,7 +315,7 @@ def test_errors_are_one_line(what: str, counts: prudent.Counts, quick: SparkSess
     else:
         settings["candidates"] = pa.table({"context": ["a"], "item": ["b"]})
     with pytest.raises(PrudentError) as error:
-        prudent.rank_on_spark(given, tmp_path / "policy", prudent.Spark(quick), **settings)
+        rank(given, quick, tmp_path, **settings)
     assert len(str(error.value).splitlines()) == 1
 
 
@@ -328,24 +330,52 @@ def test_count_and_rank_on_the_command_line(log: Path, counts: prudent.Counts, t
     assert prudent.Counts.read(tmp_path / "counts.parquet") == counts
     ran = run("count", log, "-o", f"file:{tmp_path}/days", "--day", "2026-11-15", *spark, "--json")
     assert ran.code == 0, ran.said
-    assert json.loads(ran.out)["lists"] == 6_000
+    assert json.loads(ran.out)["sources"]["log"]["lists"] == 6_000
     assert prudent.Counts.read(tmp_path / "days") == counts
     ran = run("rank", f"file:{tmp_path}/days", "-o", tmp_path / "policy", "--half-life", "7d", *spark)
     assert (ran.code, "80 lists by" in ran.said) == (0, True), ran.said
     assert len(prudent.Policy.read(tmp_path / "policy")) == 80
     ran = run("rank", tmp_path / "counts.parquet", "-o", tmp_path / "policy", "--json", *spark)
-    assert json.loads(ran.out)["summary"]["contexts"] == 80
+    assert json.loads(ran.out)["results"]["summary"]["contexts"] == 80
 
 
 def test_what_is_no_log_no_counts_and_no_engine(counts: prudent.Counts, quick: SparkSession, tmp_path: Path) -> None:
-    given: Any = quick
+    wrong: Any = quick
     with pytest.raises(UsageError, match="takes a Log, not a DataFrame"):
-        prudent.count_on_spark(given.range(1), tmp_path / "x", prudent.Spark(quick))
-    with pytest.raises(UsageError, match="wrap it"):
-        prudent.rank_on_spark(counts.files, tmp_path / "x", given)
-    given = counts
-    with pytest.raises(UsageError, match="reads files of counts"):
-        prudent.rank_on_spark(given, tmp_path / "x", prudent.Spark(quick))
+        prudent.count(wrong.range(1), prudent.Spark(quick))
+    for call in (
+        lambda: prudent.rank(counts, engine=wrong, to=tmp_path / "x"),
+        lambda: prudent.count(prudent.Log("x.parquet"), wrong),
+    ):
+        with pytest.raises(UsageError, match=r"The engine is <pyspark.*: prudent\.DuckDB\(\.\.\.\) or"):
+            call()
+    with pytest.raises(UsageError, match="Spark writes the lists to a folder: to="):
+        prudent.rank(counts, engine=prudent.Spark(quick))
+
+
+def test_counts_and_policies_elsewhere(
+    log: Path, counts: prudent.Counts, remote: prudent.Spark, elsewhere: Path
+) -> None:
+    """Written and read by Spark, listed through pyarrow, and copied to this machine on first use."""
+    shutil.copy(log, elsewhere / "log.parquet")
+    (elsewhere / "days").mkdir()
+    made = prudent.count(
+        prudent.Log("viewfs://elsewhere/logs/log.parquet"), remote, "viewfs://elsewhere/logs/days", day="2026-11-15"
+    )
+    assert made.files == ()
+    assert made == counts
+    assert made.tally == counts.tally
+    policy = prudent.rank(
+        "viewfs://elsewhere/logs/days", engine=remote, to="viewfs://elsewhere/logs/policy", since="3d"
+    )
+    expected = prudent.rank(counts)
+    assert policy.lists().fetchall() == expected.lists().fetchall()
+    assert policy.manifest.results == expected.manifest.results
+    assert policy["query 2"] == expected["query 2"]
+    assert (elsewhere / "policy.manifest.json").read_text() == policy.manifest.to_text()
+    (elsewhere / "days/day=2026-11-15.manifest.json").unlink()
+    with pytest.raises(CountsError, match=r"no viewfs://.*day=2026-11-15\.manifest\.json, which has the tally"):
+        prudent.Counts.read("viewfs://elsewhere/logs/days", engine=remote)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,43 @@
+"""Rows of counts in an Arrow table, sorted by their keys, as arrays: how Spark's rows enter the same functions."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from prudent.counts.cells import Cells
+from prudent.counts.index import Part
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def part_from_arrow(table: "pa.Table", unit: int) -> "tuple[Part, pa.Array, pa.Array]":
+    """The cells of these rows, with n in full lists, and the names of contexts and of items of pairs, by number.
+
+    Rows at position 0 are candidates: they make a pair without a cell.
+    """
+    import pyarrow as pa
+
+    from prudent.engines.spark.contexts import changes
+
+    columns = {name: pa.concat_arrays(table[name].chunks) for name in table.column_names}
+    new_context = changes(columns["context"])
+    new_pair = new_context | changes(columns["item"])
+    pair = np.cumsum(new_pair) - 1
+
+    def array(name: str, kind: Any) -> Any:
+        return columns[name].to_numpy(zero_copy_only=False).astype(kind)
+
+    shown = array("position", np.int64) > 0
+    cells = Cells(
+        context=(np.cumsum(new_context) - 1)[new_pair],
+        pair=pair[shown],
+        position=array("position", np.int64)[shown],
+        prev=array("prev", np.int64)[shown],
+        click=array("click", bool)[shown],
+        more=array("more", bool)[shown],
+        n=array("n", np.float64)[shown] / unit,
+    )
+    contexts = columns["context"].take(pa.array(np.flatnonzero(new_context)))
+    items = columns["item"].take(pa.array(np.flatnonzero(new_pair)))
+    return Part(0, 0, cells, np.bincount(pair, array("eligible", np.int64)) > 0), contexts, items

@@ -1,0 +1,69 @@
+"""Running the shared queries in DuckDB: rows to one Parquet file, and the tally of the lists."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import duckdb
+
+from prudent.engines.duckdb import check as views
+from prudent.engines.duckdb.open import opened
+from prudent.logs.log import REASONS, Log
+from prudent.storage.database import Database
+from prudent.storage.files import replacing
+from prudent.storage.manifest import Tally
+from prudent.storage.parquet import counts_format, fill_placeholder, placeholder
+from prudent.storage.quoting import file_text, text
+
+
+def write_counts(database: Database, log: Log, query: str, to: Path, check: Callable[[Tally], object]) -> Tally:
+    """See `Engine.count`."""
+    with replacing(to) as part:
+        with _checking(database, log, part) as connection:
+            connection.execute(f"create temp view impressions as {views.IMPRESSIONS}")
+            later = placeholder(REASONS, log.left_out)
+            connection.execute(f"copy ({query}) to {text(part)} ({counts_format(later)})")
+            tally = replace(_tally(connection, count_lists(connection, part)), left_out=log.left_out)
+            fill_placeholder(part, later, tally)
+        check(tally)
+    return tally
+
+
+def write_lists(database: Database, log: Log, query: str, to: Path, *, length: int | None, where: str) -> Tally:
+    """See `DuckDB.lists`."""
+    with _checking(database, log, to, where) as connection:
+        connection.execute(f"create temp view shown as {views.cut_lists(log, length)}")
+        connection.execute(f"copy ({query}) to {text(to)} (format parquet, compression zstd)")
+        counted = connection.execute(f"select coalesce(sum(n), 0)::bigint from read_parquet({file_text(to)})")
+        return _tally(connection, int(counted.fetchall()[0][0]))
+
+
+@contextmanager
+def _checking(database: Database, log: Log, to: Path, where: str = "true") -> Iterator[duckdb.DuckDBPyConnection]:
+    """The views `lists` and `checked` of a log."""
+    with database.connect(spill=to.parent) as connection, opened(connection, log) as source:
+        # The order of rows means nothing here, and keeping it would cost memory.
+        connection.execute("set preserve_insertion_order = false")
+        # Text files, and lists grouped from rows, are too costly to read twice.
+        kept = "view" if log.layout == "lists" and source.kind in ("parquet", None) else "table"
+        connection.execute(f"create temp {kept} lists as select * from ({views.lists(log, source)}) where {where}")
+        connection.execute(f"create temp view checked as {views.checked(log, source)}")
+        yield connection
+
+
+def _tally(connection: duckdb.DuckDBPyConnection, counted: int) -> Tally:
+    """Accepted and rejected lists; the reasons take a second pass, and only where some were rejected."""
+    ((everything,),) = connection.execute("select coalesce(sum(copies), 0)::bigint from lists").fetchall()
+    if counted == everything:
+        return Tally(counted)
+    rejected = connection.execute(
+        "select reason, sum(copies)::bigint from checked where reason > 0 group by reason order by reason"
+    ).fetchall()
+    return Tally(counted, {REASONS[code - 1]: n for code, n in rejected})
+
+
+def count_lists(connection: duckdb.DuckDBPyConnection, histogram: Path) -> int:
+    """Lists in a file of counts: each has exactly one first position."""
+    query = f"select coalesce(sum(n), 0)::bigint from read_parquet({file_text(histogram)}) where position = 1"
+    return int(connection.execute(query).fetchall()[0][0])

@@ -1,0 +1,257 @@
+"""Counts summed by context in Spark, samples of contexts, and a function mapped over whole contexts.
+
+Needs pyspark. What ranking makes of the rows of a context is not known here: it is passed in as functions.
+"""
+
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import reduce
+from os import PathLike, fspath
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark import StorageLevel
+from pyspark.sql import Column, DataFrame, Observation, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 (as everybody calls it)
+
+from prudent.base.errors import CountsError, LogError, UsageError
+from prudent.engines.spark.count import fresh_session
+from prudent.engines.spark.engine import Spark
+from prudent.engines.spark.errors import JAVA_ERRORS, first_line, messages
+from prudent.engines.spark.open import escaped
+from prudent.storage.filesystem import Location, find, replacing_folder, total_size
+
+_BYTES = 16_000_000  # of counts files for a task to be worth its start
+_ROWS = 1_000_000  # of counts that a task holds at a time; a context with more is held whole
+_KEYS = ("context", "item", "position", "prev", "click", "more")
+
+Enough = Callable[[Any, Any, float], int]
+"""How many contexts, in this order, are enough, by their numbers of pairs and cells, and the share of all to take."""
+
+
+@dataclass(frozen=True)
+class Contexts:
+    """Summed counts, with a row at position 0 for every candidate; the rows of a context are in one task, sorted."""
+
+    session: SparkSession
+    rows: DataFrame
+    per_context: DataFrame
+
+    def summarize(self, min_lists: int) -> dict[str, int]:
+        """How much there is to rank, where contexts with fewer lists, in the unit of n, are left out."""
+        kept = f"(eligible > 0 and lists >= {min_lists}L)"
+        (row,) = self.per_context.selectExpr(
+            "sum(clicks) as clicks",
+            "max(longest) as positions",
+            "sum(pairs) as pairs",
+            f"count_if({kept}) as contexts",
+            f"count_if(eligible > 0 and not {kept}) as too_few_lists",
+            "count_if(eligible = 0 and lists > 0) as without_candidates",
+            "max(eligible) as most_eligible",
+            f"max(if({kept}, eligible, 0)) as most_listed",
+        ).collect()
+        return {name: int(value or 0) for name, value in row.asDict().items()}
+
+    def samples(self, enough: Enough, most: int) -> tuple[pa.Table, pa.Table]:
+        """Sorted rows of the contexts with most lists, and of contexts in random order, as many as are enough.
+
+        Half of the former have a list of full length. `most` is a number of contexts that is enough in any case.
+        """
+        keyed = self.per_context.selectExpr(
+            "context", "pairs", "cells", "longest", "-lists as heavy", "md5(cast(context as string)) as random"
+        )
+
+        def first(contexts: DataFrame, order: Sequence[str], share: float) -> Column:
+            """Whether a context is one of the first, in this order, that are enough."""
+            table = contexts.orderBy(*order).limit(most).toArrow()
+            pairs, cells = (table[name].to_numpy().astype(np.int64) for name in ("pairs", "cells"))
+            last = enough(pairs, cells, share) - 1
+            ends = F.struct(*(F.lit(table[name][last].as_py()).cast(keyed.schema[name].dataType) for name in order))
+            return F.struct(*order) <= ends
+
+        def rows(chosen: Column) -> pa.Table:
+            contexts = F.broadcast(keyed.where(chosen).select("context"))
+            return self.rows.join(contexts, "context", "left_semi").orderBy(*_KEYS).toArrow()
+
+        heaviest, shuffled = ("heavy", "random", "context"), ("random", "context")
+        sizes = keyed.orderBy(*shuffled).limit(most + 1).select("pairs", "cells").toArrow()
+        pairs, cells = (sizes[name].to_numpy().astype(np.int64) for name in ("pairs", "cells"))
+        if len(pairs) <= most and enough(pairs, cells, 1.0) == len(pairs):
+            whole = rows(F.lit(True))
+            return whole, whole
+        longest = keyed.agg(F.max("longest")).collect()[0][0]
+        full = F.col("longest") == longest
+        keyed = keyed.withColumn("later", ~(full & first(keyed.where(full), heaviest, 0.5)))
+        return rows(first(keyed, ("later", *heaviest), 1.0)), rows(first(keyed, shuffled, 1.0))
+
+    def map_contexts(
+        self, function: Callable[[pa.Table], pa.RecordBatch], columns: str, *, to: Location, keep: Sequence[str],
+        sums: Mapping[str, str],
+    ) -> dict[str, Any]:  # fmt: skip
+        """Apply a function to the rows of whole contexts, write the columns to `keep` to a folder, and sum up.
+
+        `columns` are those that the function returns, besides context, rank and item; `sums` are SQL terms to add up
+        over the rows of rank 1.
+        """
+        types = dict(self.rows.dtypes)
+        schema = f"context {types['context']}, rank int, item {types['item']}, {columns}"
+
+        def apply(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            for table in whole_contexts(batches, _ROWS):
+                yield function(table)
+
+        with warnings.catch_warnings():
+            # PySpark looks at pandas wherever Python runs; nothing here uses it.
+            warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
+            mapped = self.rows.mapInArrow(apply, schema)
+        each = [F.expr("count_if(rank = 1)").alias("contexts")]
+        each += [F.expr(f"sum(if(rank = 1, {term}, 0))").alias(name) for name, term in sums.items()]
+        observed = Observation()
+        with replacing_folder(to, keep) as folder:
+            lists = mapped.observe(observed, *each).select(*keep)
+            try:
+                lists.write.option("compression", "zstd").mode("overwrite").parquet(folder.uri)
+            except JAVA_ERRORS as error:
+                if "No module named 'prudent" in str(error):
+                    raise UsageError(
+                        "The Python workers of Spark have no prudent. Install it where they run, or set PYSPARK_PYTHON "
+                        "to a Python that has it before Spark starts."
+                    ) from None
+                raise
+            written = self.session.read.parquet(*escaped([folder])).where("rank = 1").count()
+            found = dict(observed.get)
+            if found["contexts"] != written:  # a task that was repeated is observed twice, and written once
+                found = mapped.agg(*each).collect()[0].asDict()
+        return found
+
+
+@contextmanager
+def opened_counts(
+    engine: Spark, files: Mapping[Location, int], candidates: "str | PathLike[str] | DataFrame | None" = None
+) -> Iterator[Contexts]:
+    """The sum of counts files, each with its weight; what Spark raises in the block becomes an error of one line."""
+    name = ", ".join(file.name for file in files)
+    session = fresh_session(engine.running, {"spark.sql.execution.arrow.maxRecordsPerBatch": "100000"})
+    try:
+        rows = _rows(session, files, _offer(engine, session, candidates), candidates)
+        per_context = _per_context(rows).persist()
+        try:
+            yield Contexts(session, rows, per_context)
+        finally:
+            per_context.unpersist()
+            rows.unpersist()
+    except JAVA_ERRORS as error:
+        raise LogError(f"Spark cannot rank {name}: {first_line(messages(error)[-1])}.") from error
+
+
+def _rows(session: SparkSession, files: Mapping[Location, int], offer: DataFrame | None, candidates: Any) -> DataFrame:
+    groups: dict[int, list[Location]] = {}
+    for file, weight in files.items():
+        groups.setdefault(weight, []).append(file)
+    tables = []
+    for weight, group in groups.items():
+        table = session.read.parquet(*escaped(group))
+        _check_columns(table, (*_KEYS, "n"), group[0].name)
+        tables.append(table.selectExpr(*_KEYS, f"n * {weight}L as n", f"{offer is None} as eligible"))
+    rows = reduce(DataFrame.unionAll, tables)
+    if offer is not None:
+        _check_offer(offer, rows, name_of(candidates))
+        nothing = "0 as position", "0 as prev", "false as click", "false as more", "0L as n", "true as eligible"
+        rows = rows.unionAll(offer.selectExpr("context", "item", *nothing))
+    # Ranges rather than hashes: the rows of one task then follow those of the task before it.
+    together = rows.repartitionByRange(_tasks(session, list(files)), "context")
+    summed = together.groupBy(*_KEYS).agg(F.sum("n").alias("n"), F.max("eligible").alias("eligible"))
+    return summed.sortWithinPartitions(*_KEYS).persist(StorageLevel.DISK_ONLY)
+
+
+def _tasks(session: SparkSession, files: Sequence[Location]) -> int:
+    """How many tasks rank: as many as Spark is set to shuffle to, but fewer for few rows."""
+    most = int(session.conf.get("spark.sql.shuffle.partitions") or 200)
+    return max(1, min(most, max(session.sparkContext.defaultParallelism, total_size(files) // _BYTES)))
+
+
+def _offer(engine: Spark, session: SparkSession, candidates: Any) -> DataFrame | None:
+    if candidates is None or isinstance(candidates, DataFrame):
+        return candidates
+    if not isinstance(candidates, str | PathLike):
+        raise UsageError(f"Candidates are Parquet files or a DataFrame of Spark, not a {type(candidates).__name__}.")
+    return session.read.parquet(*escaped(find(fspath(candidates), engine.filesystem)))
+
+
+def name_of(candidates: Any) -> str:
+    """How to name candidates in messages and manifests."""
+    return fspath(candidates) if isinstance(candidates, str | PathLike) else f"the {type(candidates).__name__}"
+
+
+def _check_offer(offer: DataFrame, rows: DataFrame, name: str) -> None:
+    _check_columns(offer, ("context", "item"), name)
+    for column in ("context", "item"):
+        theirs, ours = (dict(frame.dtypes)[column] for frame in (offer, rows))
+        if (theirs == "string") != (ours == "string"):
+            raise LogError(f"The candidates' {column} is {theirs}, but the log's is {ours}.")
+    if offer.filter("context is null or item is null").limit(1).count():
+        raise LogError(f"{name} has rows without a context or an item.")
+
+
+def _check_columns(table: DataFrame, columns: Sequence[str], name: str) -> None:
+    types = dict(table.dtypes)
+    missing = [column for column in columns if column not in types]
+    if missing:
+        raise CountsError(f"{name} has no column {missing[0]}. It has: {', '.join(types)}.")
+    for column in ("context", "item"):
+        if types[column] not in ("string", "bigint", "int", "smallint", "tinyint"):
+            raise CountsError(
+                f"The column {column} of {name} is {types[column]}. Names are text or integers of up to 64 bits; "
+                "Spark has no unsigned integers of 64 bits: rank them with DuckDB."
+            )
+
+
+def _per_context(rows: DataFrame) -> DataFrame:
+    """One row per context; the rows of a context are in one task already, so that nothing is shuffled."""
+    pairs = rows.groupBy("context", "item").agg(
+        F.expr("count_if(position > 0) as cells"),
+        F.expr("sum(if(position = 1, n, 0)) as lists"),
+        F.expr("sum(if(click, n, 0)) as clicks"),
+        F.max("position").alias("longest"),
+        F.max("eligible").alias("eligible"),
+    )
+    return pairs.groupBy("context").agg(
+        F.expr("count(*) as pairs"),
+        F.sum("cells").alias("cells"),
+        F.sum("lists").alias("lists"),
+        F.sum("clicks").alias("clicks"),
+        F.max("longest").alias("longest"),
+        F.expr("count_if(eligible) as eligible"),
+    )
+
+
+# --- in the Python workers --------------------------------------------------------------------------------------------
+
+
+def whole_contexts(batches: Iterator[pa.RecordBatch], rows: int) -> Iterator[pa.Table]:
+    """The rows of a task, several whole contexts at a time."""
+    held: list[Any] = []
+    for batch in batches:
+        held.append(batch)
+        if sum(one.num_rows for one in held) < rows:
+            continue
+        table = pa.Table.from_batches(held).combine_chunks()
+        new = changes(table["context"].chunk(0))
+        cut = int(np.flatnonzero(new)[-1])  # the last context may continue in the next batch
+        if cut:
+            yield table.slice(0, cut)
+        held = table.slice(cut).to_batches()
+    if held:
+        yield pa.Table.from_batches(held)
+
+
+def changes(column: pa.Array) -> Any:
+    """Whether each value differs from the one before it; the first does."""
+    if len(column) < 2:
+        return np.ones(len(column), bool)
+    differs = pc.not_equal(column.slice(1), column.slice(0, len(column) - 1))
+    return np.concatenate([[True], differs.to_numpy(zero_copy_only=False)])

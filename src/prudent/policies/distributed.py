@@ -1,0 +1,97 @@
+"""Ranking on Spark: the driver fits what all contexts share, then each task ranks its own contexts.
+
+What is fitted comes from two bounded samples of contexts, and the functions that rank are those of one machine: lists
+and numbers are the same to the last bit.
+"""
+
+from collections.abc import Callable
+from functools import cache, partial
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from prudent.base.errors import UsageError
+from prudent.counts import cells
+from prudent.counts.arrow import part_from_arrow
+from prudent.counts.counts import Counts
+from prudent.counts.days import UNIT
+from prudent.engines.duckdb.engine import DuckDB
+from prudent.engines.spark.engine import Spark
+from prudent.policies.policy import COLUMNS, Policy
+from prudent.policies.rank import Asked, Extent, Plan, learn, manifest_of, terms
+from prudent.storage.files import TemporaryFolder
+from prudent.storage.filesystem import Location, check_apart, fetch, find, locate, write_text
+from prudent.storage.quoting import file_text
+
+if TYPE_CHECKING:
+    import duckdb
+    import pyarrow as pa
+
+_OF = "of_"  # prefix of the columns that are the same in all rows of a context
+_VALUES = ("lists", "value", "lower", "incumbent_value", "incumbent_lower")
+_TYPES = "lower double, mean double, positive double, negative double, impressions bigint, " + ", ".join(
+    [*(f"{_OF}{name} double" for name in _VALUES), f"{_OF}differ boolean"]
+)
+
+
+def rank_in_spark(
+    counts: Counts, asked: Asked, candidates: Any, engine: Spark, to: str | PathLike[str] | None
+) -> Policy:
+    """The policy of `prudent.rank`, written to a folder of part files."""
+    if not isinstance(engine, Spark):
+        raise UsageError(f"The engine is {engine!r}: prudent.DuckDB(...) or prudent.Spark(session).")
+    if to is None:
+        raise UsageError("Spark writes the lists to a folder: to='s3a://...' or a path.")
+    from prudent.engines.spark.contexts import name_of, opened_counts
+
+    target = locate(to, engine.filesystem)
+    files = counts.locations
+    check_apart(target, files)
+    unit = UNIT if counts.weights else 1
+    weights = dict(zip(files, counts.weights or (1,) * len(files), strict=True))
+    with opened_counts(engine, weights, candidates) as contexts:
+        extent = Extent(lists=counts.tally.lists, **contexts.summarize(asked.min_lists * unit))
+
+        def samples() -> Any:
+            heavy, fair = contexts.samples(cells.enough, cells.MOST)
+            return part_from_arrow(heavy, unit)[0], part_from_arrow(fair, unit)[0]
+
+        plan = learn(asked, extent, samples)
+        sums = contexts.map_contexts(_ranking(plan, unit), _TYPES, to=target, keep=COLUMNS, sums=terms(_OF))
+    offered = None if candidates is None else name_of(candidates)
+    manifest = manifest_of(asked, extent, plan, sums, counts.source, offered)
+    write_text(target.sibling(f"{target.path.rpartition('/')[2]}.manifest.json"), manifest.to_text())
+    connection = DuckDB().open()
+    lists = cache(partial(_read_lists, connection, target, engine))
+    return Policy(connection, manifest, {"lists": lists}, counts)
+
+
+def _read_lists(connection: "duckdb.DuckDBPyConnection", target: Location, engine: Spark) -> str:
+    """Make the table of lists, from the part files wherever they are; a query for it."""
+    folder = TemporaryFolder()
+    files = fetch(find(target.name, engine.filesystem), folder.path)
+    source = f"read_parquet([{', '.join(map(file_text, files))}], hive_partitioning = false)"
+    connection.execute(f"create temp table lists as from {source} order by context, rank")
+    return "from lists"
+
+
+def _ranking(plan: Plan, unit: int) -> "Callable[[pa.Table], pa.RecordBatch]":
+    """What a task does with the rows of whole contexts."""
+
+    def rank_contexts(table: "pa.Table") -> "pa.RecordBatch":
+        import pyarrow as pa
+
+        part, contexts, items = part_from_arrow(table, unit)
+        ranked = plan.rank(part)
+        new = ranked.lists
+        columns = {
+            "context": contexts.take(pa.array(new.context)),
+            "rank": pa.array(new.rank.astype(np.int32)),
+            "item": items.take(pa.array(new.row)),
+            **{name: pa.array(column[new.row]) for name, column in ranked.columns.items()},
+            **{f"{_OF}{name}": pa.array(ranked.per_context[name][new.context]) for name in (*_VALUES, "differ")},
+        }
+        return pa.RecordBatch.from_pydict(columns)
+
+    return rank_contexts
