@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from prudent.research.claims import CLAIMS
+
 DOCS = Path(__file__).parents[2] / "docs"
 SCRIPT = runpy.run_path(str(DOCS / "results.py"))
 
@@ -34,6 +36,11 @@ def test_ratios_are_those_of_the_tables(folder: Path) -> None:
         assert one.mle == pytest.approx(mle, rel=1e-3, abs=1e-15)
         if one.ratio == one.ratio:
             assert one.ratio == pytest.approx(tables[*key, one.method, one.delta] / mle, rel=1e-3, abs=1e-9)
+
+
+def test_every_kept_verdict_is_of_a_claim() -> None:
+    """The page finds the criterion of a claim by its sentence."""
+    assert {verdict.claim for verdict in SCRIPT["kept_verdicts"]()} <= {claim.sentence for claim in CLAIMS}
 
 
 def test_nothing_is_kept_but_results() -> None:

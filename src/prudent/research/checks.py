@@ -170,7 +170,7 @@ def _rivals_keep_up(table: Table) -> list[Cell]:
 
 
 rivals_keep_up = Check(
-    f"Holds if the best linear rival, at its best clip, has at most {SIMILAR:g} times the error of the best bound "
+    f"Holds if the best linear baseline, at its best clip, has at most {SIMILAR:g} times the error of the best bound "
     "at its best δ, by two standard errors; fails if it has more, by as much. Numbers: that ratio.",
     _rivals_keep_up,
 )
@@ -401,7 +401,7 @@ def _prior_found(table: Table) -> list[Cell]:
 
 prior_found = Check(
     "Holds if the 10 × 10 grid leads to Beta(1, 8) in more than half of the logs; fails if in fewer than a tenth. The "
-    "stand-in's attractions are drawn from Beta(1, 8), so with uniform lists it only shows that the search works. "
+    "synthetic attractions are drawn from Beta(1, 8), so with uniform lists it only shows that the search works. "
     "Numbers: in how many logs, and what was found most often.",
     _prior_found,
 )

@@ -203,7 +203,7 @@ def _told(outcome: Outcome, seed: int) -> list[str]:
         if times:
             notes.append(
                 f"{protocol.data}, {protocol.logging}, n = {protocol.n:,}: pbm cannot be fitted, and its "
-                f"learner is told the examination of positions, in {times} of {logs} logs looked at."
+                f"learner gets the true examination of positions, in {times} of {logs} logs."
             )
     return list(dict.fromkeys(notes))
 
