@@ -9,26 +9,17 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from hypothesis.strategies import SearchStrategy
 
 from prudent.base.errors import UsageError
 from prudent.counts.lists import ListBatch
-from prudent.policies.baselines import Baseline, Choice, baselines, clip_for, fold
+from prudent.policies.baselines import Choice, baselines, clip_for, fold
+from tests.contract.test_spelling import values
 from tests.reference import LoggedList
 from tests.strategies import as_shown, logs
 
 every_baseline = pytest.mark.parametrize("name", list(baselines))
 clipped = [name for name in baselines if any(field.name == "clip" for field in fields(baselines[name]))]  # type: ignore[arg-type]
 every_clipped_baseline = pytest.mark.parametrize("name", clipped)
-
-SETTINGS: dict[str, SearchStrategy[Any]] = {"clip": st.floats(0, inf, exclude_min=True) | st.integers(1, 2**53)}
-
-
-def values(name: str) -> SearchStrategy[Baseline]:
-    """Baselines with any settings; a setting not listed above keeps its default."""
-    cls = baselines[name]
-    known = {f.name: SETTINGS[f.name] for f in fields(cls) if f.name in SETTINGS}  # type: ignore[arg-type]
-    return st.builds(cls, **known)
 
 
 def same(first: Choice, second: Choice) -> bool:
@@ -37,19 +28,6 @@ def same(first: Choice, second: Choice) -> bool:
 
 
 # --- spelling -----------------------------------------------------------------------------------------------------
-
-
-@every_baseline
-@given(data=st.data())
-def test_text_round_trips(name: str, data: st.DataObject) -> None:
-    baseline = data.draw(values(name))
-    assert baselines.parse(str(baseline)) == baseline
-
-
-@every_baseline
-def test_its_plain_name_has_the_default_settings(name: str) -> None:
-    assert baselines.parse(name) == baselines[name]()
-    assert str(baselines[name]()) == name
 
 
 @every_clipped_baseline
@@ -72,7 +50,7 @@ def test_refuses_a_clip_that_caps_nothing(name: str, clip: str) -> None:
 @given(data=st.data())
 def test_lists_are_lists(name: str, data: st.DataObject) -> None:
     shown = as_shown(data.draw(logs()))
-    choice = data.draw(values(name)).choose(fold(shown))
+    choice = data.draw(values(baselines, name)).choose(fold(shown))
     row, context, rank = choice.lists
     assert len(set(row.tolist())) == len(row), "no item twice"
     assert context.tolist() == shown.context[row].tolist()
@@ -92,7 +70,7 @@ def test_lists_are_lists(name: str, data: st.DataObject) -> None:
 @every_baseline
 @given(data=st.data())
 def test_lists_alone_are_the_same_lists(name: str, data: st.DataObject) -> None:
-    baseline, totals = data.draw(values(name)), fold(as_shown(data.draw(logs())))
+    baseline, totals = data.draw(values(baselines, name)), fold(as_shown(data.draw(logs())))
     for found, expected in zip(baseline.lists(totals), baseline.choose(totals).lists, strict=True):
         assert found.tolist() == expected.tolist()
 
@@ -101,7 +79,7 @@ def test_lists_alone_are_the_same_lists(name: str, data: st.DataObject) -> None:
 @given(data=st.data())
 def test_neither_order_nor_rows_matter(name: str, data: st.DataObject) -> None:
     """Shuffled, and with equal lists in one row or in several: the same to the last bit."""
-    baseline, lists = data.draw(values(name)), data.draw(logs())
+    baseline, lists = data.draw(values(baselines, name)), data.draw(logs())
     expected = baseline.choose(fold(as_shown(lists)))
     assert same(baseline.choose(fold(as_shown(random.Random(0).sample(lists, len(lists))))), expected)
     shown = as_shown(lists)
@@ -114,7 +92,7 @@ def test_neither_order_nor_rows_matter(name: str, data: st.DataObject) -> None:
 @every_baseline
 @given(data=st.data())
 def test_a_log_shown_twice_says_the_same(name: str, data: st.DataObject) -> None:
-    baseline, shown = data.draw(values(name)), as_shown(data.draw(logs()))
+    baseline, shown = data.draw(values(baselines, name)), as_shown(data.draw(logs()))
     once = baseline.choose(fold(shown))
     twice = baseline.choose(fold(ListBatch(shown.context, shown.items, shown.clicks, 2 * shown.n)))
     assert twice.lists.row.tolist() == once.lists.row.tolist()

@@ -8,32 +8,16 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from hypothesis.strategies import SearchStrategy
 
 from prudent.base.errors import UsageError
-from prudent.bounds import Bound, bounds
+from prudent.bounds import bounds
 from prudent.click_models import click_models
 from prudent.click_models.base import Evidence
+from tests.contract.test_spelling import values
 
 every_bound = pytest.mark.parametrize("name", list(bounds))
 pessimistic = [name for name in bounds if any(field.name == "delta" for field in fields(bounds[name]))]  # type: ignore[arg-type]
 every_pessimistic_bound = pytest.mark.parametrize("name", pessimistic)
-
-positive_numbers = st.floats(1e-3, 1e6)
-SETTINGS: dict[str, SearchStrategy[Any]] = {
-    "delta": st.floats(1e-12, 1),
-    "alpha": positive_numbers,
-    "beta": positive_numbers,
-    "pool": st.sampled_from(["all", "context"]),
-    "grid": st.lists(positive_numbers, min_size=1, max_size=5).map(tuple),
-}
-
-
-def values(name: str) -> SearchStrategy[Bound]:
-    """Bounds with any settings; a setting not listed above keeps its default."""
-    cls = bounds[name]
-    known = {f.name: SETTINGS[f.name] for f in fields(cls) if f.name in SETTINGS}  # type: ignore[arg-type]
-    return st.builds(cls, **known)
 
 
 def evidence(rows: list[tuple[int, int, float, int]]) -> Evidence:
@@ -66,22 +50,10 @@ def simulated() -> Evidence:
 
 
 @every_bound
-@given(data=st.data())
-def test_text_round_trips(name: str, data: st.DataObject) -> None:
-    bound = data.draw(values(name))
-    assert bounds.parse(str(bound)) == bound
-
-
-@every_bound
-def test_its_plain_name_has_the_default_settings(name: str) -> None:
-    assert bounds.parse(name) == bounds[name]()
-
-
-@every_bound
 @settings(max_examples=60, deadline=None)
 @given(some=evidences, data=st.data())
 def test_never_nan_and_never_above_the_range_of_a_probability(name: str, some: Evidence, data: st.DataObject) -> None:
-    scores = data.draw(values(name)).score(some)
+    scores = data.draw(values(bounds, name)).score(some)
     assert scores.lower.shape == scores.mean.shape == some.positive.shape
     assert not np.isnan(scores.lower).any()
     assert (scores.lower <= 1).all()
@@ -99,7 +71,7 @@ def test_lower_is_the_lower_of_score(name: str) -> None:
 @settings(max_examples=40, deadline=None)
 @given(some=evidences, data=st.data())
 def test_a_smaller_delta_never_raises_a_bound(name: str, some: Evidence, data: st.DataObject) -> None:
-    bound: Any = data.draw(values(name))
+    bound: Any = data.draw(values(bounds, name))
     careful = replace(bound, delta=data.draw(st.floats(1e-12, bound.delta)))
     # Both are rounded: of quantiles closer than 1e-12 either may come out above.
     assert (careful.lower(some) <= bound.lower(some) + 1e-12).all()

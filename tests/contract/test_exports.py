@@ -182,12 +182,6 @@ def test_the_next_load_replaces_all_lists(program: tuple[str, Load], tmp_path: P
 # --- what is written --------------------------------------------------------------------------------------------------
 
 
-@every_target
-def test_its_plain_name_has_the_default_settings(to: str) -> None:
-    assert parse(to) == formats[to]()
-    assert str(formats[to]()) == to
-
-
 @pytest.fixture(scope="module")
 def large(tmp_path_factory: pytest.TempPathFactory) -> prudent.Policy:
     """More rows than one thread of DuckDB takes at a time."""
