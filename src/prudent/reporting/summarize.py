@@ -17,10 +17,8 @@ from prudent.click_models.compare import Comparison
 from prudent.counts.counts import Counts
 from prudent.evaluation.evaluate import Evaluation, in_words
 from prudent.evaluation.gate import Verdict
-from prudent.policies.explain import Candidate, Explanation, explain
-from prudent.policies.explain.base import Name
-from prudent.policies.explain.gathering import as_column
-from prudent.policies.policy import Policy
+from prudent.policies.explain import Candidate, Explanation, as_column, explain
+from prudent.policies.policy import Name, Policy
 from prudent.reporting.render import embedded
 from prudent.storage.manifest import Manifest
 
@@ -150,7 +148,7 @@ def _explore(policy: Policy, counts: Counts) -> dict[str, Any]:
     """The heaviest contexts, as many as there is room for, and what a ranking by click rate would have done there."""
     heaviest = _heaviest(policy)
     lists = _logged(counts, heaviest)
-    told = explain(policy, heaviest, counts, MOST_CANDIDATES) if heaviest else []
+    told = explain(policy, heaviest, counts, most=MOST_CANDIDATES) if heaviest else []
     shown: list[dict[str, Any]] = []
     size = 0
     for one in told:

@@ -1,6 +1,6 @@
-"""Why an item stands where it stands: the list that was mostly shown beside the new one, in numbers and in words."""
+"""Why an item stands where it stands: the incumbent list beside the new one, in numbers and in words."""
 
-from prudent.policies.explain.base import Candidate, Explanation
-from prudent.policies.explain.gathering import explain
+from prudent.policies.explain.candidates import as_column, explain
+from prudent.policies.explain.explanation import Candidate, Explanation
 
-__all__ = ["Candidate", "Explanation", "explain"]
+__all__ = ["Candidate", "Explanation", "as_column", "explain"]

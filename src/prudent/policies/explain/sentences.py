@@ -1,38 +1,36 @@
-"""One sentence for each candidate, which its numbers bear out. It tells places, never names."""
+"""One sentence for each candidate that its numbers support. It names places, never items."""
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from prudent.policies.explain.base import Candidate, placed
+from scipy.special import betaincinv
+
+from prudent.base.text import number, several
+from prudent.policies.explain.explanation import Candidate, placed
+
+_SURE = 0.95  # credible level of "clearly"
+_MANY = 100  # views that nobody would call too few
 
 
 @dataclass(frozen=True)
 class Known:
     """What the numbers of candidates mean."""
 
-    order: str  # what the new list is ordered by, such as its lower bounds; empty where that is not known
-    all_scored: bool  # whatever may be shown has its scores: what has none may not be shown
-    prior: bool  # something is believed of an item before it is shown
+    order: str  # what the new list is ordered by, such as lower bounds; empty where that is not known
+    all_scored: bool  # every eligible item has its scores: an item without is not eligible
+    prior: bool  # the bound has a prior, which scores items that were never shown
 
 
 def in_words(candidates: Sequence[Candidate], known: Known) -> tuple[Candidate, ...]:
     """The same candidates, each with its sentence: the new list first, then what left it, then the rest."""
     listed, incumbent = placed(candidates, "rank"), placed(candidates, "incumbent")
-    told = (replace(one, why=_why(one, listed, incumbent, known)) for one in candidates)
-    return tuple(sorted(told, key=_reading_order))
+    explained = (replace(one, why=_why(one, listed, incumbent, known)) for one in candidates)
+    return tuple(sorted(explained, key=_reading_order))
 
 
 def _reading_order(one: Candidate) -> tuple[float, float, float, str]:
     return one.rank or math.inf, one.incumbent or math.inf, -_low(one), str(one.item)
-
-
-def _low(one: Candidate) -> float:
-    return -math.inf if one.lower is None else one.lower
-
-
-def _high(one: Candidate) -> float:
-    return math.inf if one.upper is None else one.upper
 
 
 def _why(one: Candidate, listed: list[Candidate], incumbent: list[Candidate], known: Known) -> str:
@@ -41,15 +39,15 @@ def _why(one: Candidate, listed: list[Candidate], incumbent: list[Candidate], kn
         if one.lower is None and known.all_scored:
             return f"{start}: no longer among the candidates"
         return _behind(start, one, listed, "in the list", known)
-    if not incumbent:  # nobody knows where it stood
-        return _say(f"at {one.rank}", _seen(one))
+    if not incumbent:
+        return _join(f"at {one.rank}", _seen(one))
     if one.incumbent is None:
         if one.unseen:
-            return "new: never shown" + (", so only the prior speaks" if known.prior else "")
+            return "new: never shown" + (", scored by the prior alone" if known.prior else "")
         left = [other for other in incumbent if other.rank is None]
         return _before(f"enters at {one.rank}", one, left, "that left", known)
     if one.incumbent == one.rank:
-        return _say("stays", _seen(one))
+        return _join("stays", _seen(one))
     was_above = {other.item for other in incumbent if (other.incumbent or 0) < one.incumbent}
     is_above = {other.item for other in listed if (other.rank or 0) < one.rank}
     if one.rank < one.incumbent:
@@ -61,57 +59,76 @@ def _why(one: Candidate, listed: list[Candidate], incumbent: list[Candidate], kn
 
 def _before(start: str, one: Candidate, others: list[Candidate], which: str, known: Known) -> str:
     """Why it stands before others."""
-    said = _say(start, _seen(one))
-    baselines = [other for other in others if other.lower is not None]
-    if not known.order or not baselines:
-        return said
-    if _low(one) > max(map(_high, baselines)):
-        return f"{said}, clearly above {_items(baselines, which)}"
-    best = max(map(_low, baselines))
-    return said + _numbers(known.order, _low(one), best, "best", baselines, which) if _low(one) > best else said
+    sentence = _join(start, _seen(one))
+    scored = [other for other in others if other.lower is not None]
+    if not known.order or not scored:
+        return sentence
+    if all(_clearly_below(other, one) for other in scored):
+        return f"{sentence}, clearly above {_items(scored, which)}"
+    best = max(map(_low, scored))
+    return sentence + (_numbers(known.order, _low(one), best, "best", scored, which) if _low(one) > best else "")
 
 
 def _behind(start: str, one: Candidate, others: list[Candidate], which: str, known: Known) -> str:
     """Why it stands behind others, or is not listed because of them."""
-    baselines = [other for other in others if other.lower is not None]
-    if not known.order or one.lower is None or not baselines:
-        return _say(start, _seen(one))
+    scored = [other for other in others if other.lower is not None]
+    if not known.order or one.lower is None or not scored:
+        return _join(start, _seen(one))
     if one.unseen:
         return f"{start}: never shown" + (", and the prior alone is not enough" if known.prior else "")
-    if any(_too_little(one, other) for other in baselines):
-        few = "too little to trust" if one.impressions is None or one.impressions < _SOME else "not enough to be sure"
+    if any(_too_little(one, other) for other in scored):
+        few = "too little to trust" if one.impressions is None or one.impressions < _MANY else "not enough to be sure"
         return f"{start}: {_clicked(one)}: {few}"
-    if any(_flattered(one, other) for other in baselines):
-        return f"{start}: {_seen(one)}, but it stood where more people look"
-    said = _say(start, _seen(one))
-    if _high(one) < min(map(_low, baselines)):
-        return f"{said}, clearly below {_items(baselines, which)}"
-    # What has passed it is before it, but what it is not listed for must all be.
-    pick, whose = (max, "best") if one.rank else (min, "least")
-    bound = pick(map(_low, baselines))
-    return said + _numbers(known.order, _low(one), bound, whose, baselines, which) if _low(one) < bound else said
+    if any(_flattered(one, other) for other in scored):
+        return f"{start}: {_seen(one)}, but at positions with more examinations"
+    sentence = _join(start, _seen(one))
+    if all(_clearly_below(one, other) for other in scored):
+        return f"{sentence}, clearly below {_items(scored, which)}"
+    # An item that passed it is before it, but all that are listed in its stead must be.
+    pick, whose = (max, "best") if one.rank else (min, "lowest")
+    bound = pick(map(_low, scored))
+    return sentence + (_numbers(known.order, _low(one), bound, whose, scored, which) if _low(one) < bound else "")
 
 
-_SOME = 100  # views from which on nobody would call them too little
+def _clearly_below(one: Candidate, other: Candidate) -> bool:
+    """Whether its interval ends below that of the other, and so do their intervals from the evidence alone.
+
+    At δ = 0.5 an interval covers half of the posterior, and that of a rarely shown item is mostly prior: neither is
+    clear by itself.
+    """
+    return _high(one) < _low(other) and _quantile(one, (1 + _SURE) / 2) < _quantile(other, (1 - _SURE) / 2)
+
+
+def _quantile(one: Candidate, level: float) -> float:
+    """Of the attraction after this evidence, under a uniform prior."""
+    return float(betaincinv(1 + (one.positive or 0.0), 1 + (one.negative or 0.0), level))
 
 
 def _too_little(one: Candidate, other: Candidate) -> bool:
-    """Whether it does better per look than the other, but on fewer looks, and the lower bound turns the two around."""
+    """Whether its rate is higher than the other's but on fewer examinations, and lower bounds reverse the two."""
     return one.rate > other.rate and one.examined < other.examined and _low(one) < _low(other)
 
 
 def _flattered(one: Candidate, other: Candidate) -> bool:
-    """Whether it was clicked more often per view than the other, but not per look, of which it got more."""
+    """Whether it has more clicks per view than the other but not per examination, of which it got more per view."""
     if not one.impressions or not other.impressions or one.rate > other.rate:
         return False
-    more_looks = one.examined / one.impressions > other.examined / other.impressions
-    return one.ctr > other.ctr and more_looks and _low(one) < _low(other)
+    more_examined = one.examined / one.impressions > other.examined / other.impressions
+    return one.ctr > other.ctr and more_examined and _low(one) < _low(other)
+
+
+def _low(one: Candidate) -> float:
+    return -math.inf if one.lower is None else one.lower
+
+
+def _high(one: Candidate) -> float:
+    return math.inf if one.upper is None else one.upper
 
 
 # --- words ------------------------------------------------------------------------------------------------------------
 
 
-def _say(start: str, what: str) -> str:
+def _join(start: str, what: str) -> str:
     return f"{start}: {what}" if what else start
 
 
@@ -121,10 +138,10 @@ def _seen(one: Candidate) -> str:
         return ""
     if round(one.impressions) == 0:
         return "never shown" if one.unseen else "shown long ago"
-    views = _count(one.impressions, "view")
+    views = several(one.impressions, "view")
     if one.clicks is None:
         return views
-    return f"{_count(one.clicks, 'click')} in {views}" if round(one.clicks) else f"no click in {views}"
+    return f"{several(one.clicks, 'click')} in {views}" if round(one.clicks) else f"no click in {views}"
 
 
 def _clicked(one: Candidate) -> str:
@@ -133,19 +150,15 @@ def _clicked(one: Candidate) -> str:
     return f"clicked {one.clicks:,.0f} of {one.impressions:,.0f}"
 
 
-def _count(n: float, what: str) -> str:
-    return f"{n:,.0f} {what}{'' if round(n) == 1 else 's'}"
-
-
 def _items(others: list[Candidate], which: str) -> str:
     few = {1: "the item", 2: "both items"}
     return f"{few.get(len(others), f'all {len(others)} items')} {which}"
 
 
 def _numbers(order: str, mine: float, theirs: float, whose: str, others: list[Candidate], which: str) -> str:
-    """What the list is ordered by, of it and of others, in as many digits as it takes to tell the two apart."""
-    digits = next((digits for digits in range(3, 8) if f"{mine:.{digits}f}" != f"{theirs:.{digits}f}"), None)
+    """What the list is ordered by, of both, in as many digits as it takes to tell the two apart."""
+    digits = next((digits for digits in range(3, 8) if number(mine, digits) != number(theirs, digits)), None)
     if digits is None or not math.isfinite(mine) or not math.isfinite(theirs):
         return ""
     item = "the item" if len(others) == 1 else f"the {whose} of {len(others)} items"
-    return f"; {order} {mine:.{digits}f}, and {theirs:.{digits}f} of {item} {which}".replace("-", "−")
+    return f"; {order} {number(mine, digits)}, against {number(theirs, digits)} of {item} {which}"

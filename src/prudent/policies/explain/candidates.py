@@ -1,0 +1,207 @@
+"""Evidence about the candidates of a few contexts, from a policy and its counts; other names stay in their databases."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import duckdb
+import numpy as np
+from numpy.typing import NDArray
+
+from prudent.base.arrays import BoolArray, FloatArray, IntArray
+from prudent.base.errors import PolicyError
+from prudent.bounds import Bound, Mle, Scores, bounds
+from prudent.bounds.bayes import PosteriorBound
+from prudent.counts.counts import Counts
+from prudent.policies.explain.explanation import Candidate, Explanation, Name
+from prudent.policies.explain.sentences import Known, in_words
+from prudent.policies.ranking import incumbent_lists
+
+if TYPE_CHECKING:
+    from prudent.policies.policy import Policy
+
+Pair = tuple[Name, Name]  # context and item
+
+
+def explain(
+    policy: "Policy", contexts: Sequence[Name], counts: Counts | None = None, *, most: int | None = None
+) -> list[Explanation]:
+    """Explain the lists of some contexts of a policy.
+
+    counts
+        Those of the training log. Counts of another log tell the incumbent lists there, and nothing else.
+    most
+        How many candidates of each context to explain, best bound first, besides those that are listed, in the
+        incumbent list, or clicked most often per view; without it, all.
+    """
+    scored = _Scored(policy, contexts, most)
+    settings = policy.manifest.settings
+    length = int(settings.get("length") or max(scored.rank.values(), default=1))
+    logged = {} if counts is None else _logged(counts, contexts, [*scored.rows], length, most)
+    scored.look_up([pair for pair in logged if pair not in scored.rows])
+    same = counts is not None and all(
+        row.impressions == (logged[pair].impressions if pair in logged else 0) for pair, row in scored.rows.items()
+    )
+    upper = scored.upper()
+    candidates: dict[Name, list[Candidate]] = {context: [] for context in contexts}
+    for pair in dict.fromkeys([*scored.rows, *logged]):
+        row, seen = scored.rows.get(pair), logged.get(pair, _NEVER)
+        impressions = row.impressions if row else seen.impressions if same else None
+        clicks = seen.clicks if same else None
+        score = (row.lower, row.mean, upper.get(pair)) if row and scored.bound else (None, None, None)
+        trials = row[2:4] if row else (None, None)
+        candidates[pair[0]].append(
+            Candidate(pair[1], seen.incumbent, scored.rank.get(pair), impressions, clicks, *score, *trials)
+        )
+    order = "" if scored.bound is None else "estimate" if isinstance(scored.bound, Mle) else "lower bound"
+    known = Known(order, bool(order) and scored.complete, isinstance(scored.bound, PosteriorBound))
+    notes = tuple(_notes(scored, settings.get("baseline"), counts, same))
+    made_by = {key: str(settings[key]) for key in ("model", "bound", "baseline") if key in settings}
+    return [Explanation(context, in_words(rows, known), made_by, notes) for context, rows in candidates.items()]
+
+
+def _notes(scored: "_Scored", baseline: str | None, counts: Counts | None, same: bool) -> Iterable[str]:
+    if scored.bound is None:
+        why = f"{baseline} has no bounds" if baseline else "The policy has no manifest that names its bound"
+        yield f"{why}: how certain the evidence is, is not known."
+    elif not scored.complete:
+        yield "Only listed items have scores: give the file of all candidates' scores, too."
+    if counts is None:
+        yield "The incumbent lists and their clicks are not known: give the training log or its counts."
+    elif not same:
+        yield "The incumbent lists are those of another log. For clicks, give the training log or its counts."
+    if isinstance(scored.bound, Mle):
+        yield "mle is an estimate without a bound: there are no intervals."
+
+
+# --- from the policy --------------------------------------------------------------------------------------------------
+
+
+class _Row(NamedTuple):
+    lower: float
+    mean: float
+    positive: float
+    negative: float
+    impressions: int
+
+
+_SCORES = "context, item, lower, mean, positive, negative, impressions"
+
+
+class _Scored:
+    """Ranks and scores of the candidates of some contexts."""
+
+    def __init__(self, policy: "Policy", contexts: Sequence[Name], most: int | None) -> None:
+        self._policy = policy
+        spelling = policy.manifest.settings.get("bound")
+        self.bound: Bound | None = None if spelling is None else bounds.parse(spelling)
+        self.rank: dict[Pair, int] = {}
+        self.rows: dict[Pair, _Row] = {}
+        keys = {"context": as_column(contexts)}
+        for context, item, *row, rank in self._select(policy.lists(), keys, f"{_SCORES}, rank"):
+            self.rank[context, item] = rank
+            self.rows[context, item] = _Row(*row)
+        try:
+            policy.scores()
+            self.complete = True
+        except PolicyError:
+            self.complete = False
+            return
+        best = "row_number() over (partition by context order by lower desc, mean desc, impressions desc, item)"
+        self._add(keys, "" if most is None else f"qualify {best} <= {most}")
+
+    def look_up(self, pairs: Sequence[Pair]) -> None:
+        """Add the scores of these pairs too."""
+        if self.complete and pairs:
+            self._add({"context": as_column([one for one, _ in pairs]), "item": as_column([two for _, two in pairs])})
+
+    def upper(self) -> dict[Pair, float]:
+        """The upper end of the interval of each pair, where the bound has one."""
+        prior = self._policy.manifest.results.get("fitted", {}).get("prior", {})
+        lower, mean, positive, negative = np.array([row[:4] for row in self.rows.values()], float).reshape(-1, 4).T
+        upper = None
+        if self.bound is not None:
+            with suppress(KeyError):  # a manifest without the prior
+                upper = self.bound.upper(Scores(lower, mean, prior), positive, negative)
+        return {} if upper is None else dict(zip(self.rows, upper.tolist(), strict=True))
+
+    def _add(self, keys: Mapping[str, NDArray[Any]], which: str = "") -> None:
+        for context, item, *row in self._select(self._policy.scores(), keys, _SCORES, which):
+            self.rows.setdefault((context, item), _Row(*row))  # a baseline's list has what an item adds at its place
+
+    def _select(
+        self, table: duckdb.DuckDBPyRelation, keys: Mapping[str, NDArray[Any]], columns: str, which: str = ""
+    ) -> list[Any]:
+        connection = self._policy.connection
+        connection.register("keys", dict(keys))
+        try:
+            query = f"select {columns} from explained semi join keys using ({', '.join(keys)}) {which}"
+            rows = table.query("explained", query)
+            return [] if rows is None else rows.fetchall()
+        finally:
+            connection.unregister("keys")
+
+
+def as_column(names: Sequence[Name]) -> NDArray[Any]:
+    """Names as DuckDB takes them."""
+    return np.array(names, object if names and isinstance(names[0], str) else None)
+
+
+# --- from the log -----------------------------------------------------------------------------------------------------
+
+
+class _Logged(NamedTuple):
+    incumbent: int | None
+    impressions: int
+    clicks: float
+
+
+_NEVER = _Logged(None, 0, 0.0)
+
+
+def _logged(
+    counts: Counts, contexts: Sequence[Name], pairs: Sequence[Pair], length: int, most: int | None
+) -> dict[Pair, _Logged]:
+    """Incumbent place, impressions and clicks: of these pairs, of the incumbent lists, and of the most clicked."""
+    names = counts.index
+    cursor = names.connection.cursor()
+    kind = str(cursor.table("contexts").types[0])
+    if (kind == "VARCHAR") != isinstance(contexts[0], str):
+        raise PolicyError(f"The contexts of the counts are {kind.lower()}, and those of the policy are not.")
+    cursor.register("keys", {"context": as_column(contexts)})
+    rows = cursor.execute("select rowid from contexts semi join keys using (context)").fetchnumpy()["rowid"]
+    marked = np.zeros(names.contexts, bool)
+    marked[rows] = True
+    number = np.flatnonzero(np.repeat(marked, names.pairs_of))
+    cells = names.some(marked).cells
+    impressions, clicks = cells.per_pair(), cells.per_pair(cells.click)
+    incumbent = incumbent_lists(cells, length)
+    place = np.zeros(cells.pairs, np.int64)
+    place[incumbent.row] = incumbent.rank
+    kept = place > 0
+    if most is None:
+        kept[:] = True
+    else:
+        kept |= _most_clicked(cells.context, impressions, clicks, length)
+        cursor.register(
+            "pair", {"context": as_column([one for one, _ in pairs]), "item": as_column([two for _, two in pairs])}
+        )
+        rows = cursor.execute("select rowid from pairs semi join pair using (context, item)").fetchnumpy()["rowid"]
+        kept[np.searchsorted(number, rows)] = True
+    cursor.register("kept", {"row": number[kept]})
+    kept_pairs = cursor.execute(
+        "select context, item from pairs where rowid in (select row from kept) order by rowid"
+    ).fetchall()
+    columns = place[kept].tolist(), np.rint(impressions[kept]).astype(np.int64).tolist(), clicks[kept].tolist()
+    return {pair: _Logged(at or None, n, clicked) for pair, at, n, clicked in zip(kept_pairs, *columns, strict=True)}
+
+
+def _most_clicked(context: IntArray, impressions: FloatArray, clicks: FloatArray, length: int) -> BoolArray:
+    """The `length` items of each context with the most clicks per view."""
+    rate = np.divide(clicks, impressions, out=np.zeros_like(clicks), where=impressions > 0)
+    order = np.lexsort([-impressions, -rate, context])
+    size = np.bincount(context)
+    place = np.arange(len(context)) - np.repeat(np.cumsum(size) - size, size)
+    first = np.zeros(len(context), bool)
+    first[order] = place < length
+    return first & (clicks > 0)
