@@ -18,7 +18,7 @@ above them. Functions take a path or an object for a log, counts or a policy; se
 
 SECTIONS = {
     "Logs and counts": ("Log", "readers", "count", "Counts", "compact", "split"),
-    "Policies": ("rank", "rank_by", "Policy", "diff", "export"),
+    "Policies": ("rank", "rank_baseline", "Policy", "diff", "export"),
     "Evaluation": ("evaluate", "gate", "gate_contexts", "report"),
     "Click models and bounds": ("check", "compare", "tune", "click_models", "bounds", "baselines"),
     "Engines": ("DuckDB", "Spark"),

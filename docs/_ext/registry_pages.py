@@ -50,9 +50,9 @@ name for `estimator`: `dr(clip=10)`. What each one computes and assumes is in
 BASELINES_INTRO = """\
 # Baselines
 
-Baselines weight whole lists, without a click model and without pessimism. Write the name of one for `method`:
-`prudent.rank_by(log, "ips(clip=50)")`, `prudent rank LOG -o p.parquet --baseline "ips(clip=50)"`. They read the log
-itself, since counts do not keep whole lists. How we interpret them is in
+Baselines weight whole lists, without a click model and without pessimism. Write the name of one for `baseline`:
+`prudent.rank_baseline(log, "ips(clip=50)")`, `prudent rank LOG -o p.parquet --baseline "ips(clip=50)"`. They read the
+log itself, since counts do not keep whole lists. How we interpret them is in
 [How we read the paper](../../reading.md#baselines).
 """
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from prudent.logs import readers
     from prudent.logs.log import Log
     from prudent.policies import baselines
-    from prudent.policies.baselines.rank_by import rank_by
+    from prudent.policies.baselines.rank_baseline import rank_baseline
     from prudent.policies.diff import diff
     from prudent.policies.export import export
     from prudent.policies.policy import Policy
@@ -61,7 +61,7 @@ _HOMES = {
     "gate": "evaluation.gate",
     "gate_contexts": "evaluation.rollout",
     "rank": "policies.rank",
-    "rank_by": "policies.baselines.rank_by",
+    "rank_baseline": "policies.baselines.rank_baseline",
     "readers": "logs",
     "report": "reporting",
     "split": "counts.split",
@@ -90,7 +90,7 @@ __all__ = [
     "gate",
     "gate_contexts",
     "rank",
-    "rank_by",
+    "rank_baseline",
     "readers",
     "report",
     "split",

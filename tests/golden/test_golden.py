@@ -101,7 +101,7 @@ def make(logs: dict[str, Path], to: Path) -> Result:
     found["rank candidates"] = policy_rows(policy)
     found["scores candidates"] = table(policy.scores(), "context, item")
     for method in ("ips", "ips(clip=20)", "ip-ips", "pi"):
-        found[f"baseline {method}"] = policy_rows(prudent.rank_by(text, method))
+        found[f"baseline {method}"] = policy_rows(prudent.rank_baseline(text, method))
 
     policy = prudent.rank(counts["text"], model="pbm", length=2)
     known = prudent.Log(logs["later"], propensity="propensity")

@@ -243,7 +243,7 @@ def test_a_method_without_bounds_need_not_list_all_candidates(tmp_path: Path) ->
         write(tmp_path, name, scores) for name, scores in (("old", OLD), ("new", {**OLD, "boots": OLD["socks"]}))
     )
     for file in (one, two):
-        Manifest("policy", {"method": "ips", "length": LENGTH}).write(file)
+        Manifest("policy", {"baseline": "ips", "length": LENGTH}).write(file)
     assert rows(prudent.diff(one, two))["boots", "e"][-1] == "no longer listed"
 
 

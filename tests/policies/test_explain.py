@@ -394,7 +394,7 @@ def test_a_policy_from_a_file_says_what_it_does_not_know(
     lists = prudent.Policy.read(tmp_path / "policy.parquet")
     scored = prudent.Policy.read(tmp_path / "policy.parquet", scores=tmp_path / "scores.parquet")
     poor = lists.explain("shoes")
-    assert [note[:30] for note in poor.notes] == ["Only listed items have scores:", "What was mostly shown and clic"]
+    assert [note[:30] for note in poor.notes] == ["Only listed items have scores:", "The incumbent lists and their "]
     assert all(one.rank and one.clicks is None and one.upper is not None for one in poor.candidates)
     assert {one.item for one in lists.explain("shoes", counts).candidates} == {"a", "b", "c", "d"}
     assert scored.explain("shoes", counts) == policy.explain("shoes")
@@ -406,21 +406,21 @@ def test_the_counts_of_another_log_tell_what_was_shown_and_no_more(policy: prude
     assert explanation.incumbent == ["a", "b"]
     assert all(one.clicks is None for one in explanation.candidates)
     assert {one.item: one.impressions for one in explanation.candidates}["d"] == 1
-    assert "Other lists than those that the policy came from" in explanation.notes[0]
+    assert "those of another log" in explanation.notes[0]
 
 
 def test_a_method_without_bounds_has_no_intervals(counts: prudent.Counts) -> None:
-    policy = prudent.rank_by(prudent.Log(table(LISTS)), "ips", length=2)
+    policy = prudent.rank_baseline(prudent.Log(table(LISTS)), "ips", length=2)
     explanation = policy.explain("shoes", counts)
     assert all(one.lower is one.mean is one.upper is None for one in explanation.candidates)
-    assert "ips" in explanation.notes[0]
+    assert "ips has no bounds" in explanation.notes[0]
     assert explanation.prudent == policy["shoes"]
 
 
 def test_an_estimate_has_no_interval(counts: prudent.Counts) -> None:
     explanation = prudent.rank(counts, model="pbm", bound="mle").explain("shoes")
     assert all(one.upper is None and one.lower == one.mean for one in explanation.candidates)
-    assert "without any caution" in explanation.notes[0]
+    assert "without a bound" in explanation.notes[0]
 
 
 def test_a_policy_without_a_manifest_has_no_bound_to_speak_of(policy: prudent.Policy, tmp_path: Path) -> None:
@@ -459,7 +459,7 @@ def test_names_are_integers_where_they_were(tmp_path: Path) -> None:
 
 def test_scores_must_be_scores_of_this_policy(policy: prudent.Policy, tmp_path: Path) -> None:
     policy.write(tmp_path / "policy.parquet", tmp_path / "scores.parquet")
-    with pytest.raises(PolicyError, match="holds no scores"):
+    with pytest.raises(PolicyError, match="has no scores"):
         prudent.Policy.read(tmp_path / "policy.parquet", scores=tmp_path / "policy.parquet")
     (tmp_path / "text.parquet").write_text("no")
     with pytest.raises(PolicyError, match="Cannot read"):
@@ -485,7 +485,7 @@ HOSTILE = "</td><script>alert(1)</script>\n\x1b[31m"
 
 def test_prints_a_table(policy: prudent.Policy) -> None:
     printed = str(policy.explain("shoes")).splitlines()
-    assert printed[0] == "'shoes' by pbm and bayes(delta=0.2)"
+    assert printed[0] == "shoes by pbm and bayes(delta=0.2)"
     assert printed[1].split() == ["place", "before", "item", "lower", "mean", "upper", "clicks", "views", "why"]
     assert len(printed) == 2 + 4
 

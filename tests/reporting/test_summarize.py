@@ -105,7 +105,7 @@ def test_the_page_promises_no_more(bound: str, said: str) -> None:
 
 
 def test_a_method_without_bounds_is_reported_too() -> None:
-    policy = prudent.rank_by(prudent.Log(table(LISTS)), "ips", length=2)
+    policy = prudent.rank_baseline(prudent.Log(table(LISTS)), "ips", length=2)
     data = summary(policy, counts=count(LISTS))
     assert data["promise"]["kind"] == "none"
     assert "there is no promise" in render(data)

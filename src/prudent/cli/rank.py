@@ -63,7 +63,7 @@ def rank_command(
     from prudent.counts.source import as_counts
     from prudent.logs.formats import find_files
     from prudent.policies import baselines
-    from prudent.policies.baselines.rank_by import rank_by
+    from prudent.policies.baselines.rank_baseline import rank_baseline
 
     click_model, lower = click_models.parse(model), bounds.parse(bound)  # a typo should not wait for the counting
     by = None if baseline is None else baselines.parse(baseline)
@@ -94,7 +94,9 @@ def rank_command(
             policy = prudent.rank(counts, click_model, lower, **settings)
         else:
             opened = only_logs(inputs, log, f"--baseline {by}")
-            policy = rank_by(opened, by, length, min_lists, duckdb, max_rejected)
+            policy = rank_baseline(
+                opened, by, length=length, min_lists=min_lists, engine=duckdb, max_rejected=max_rejected
+            )
         policy.write(output, scores)
     _show_ranked(policy.manifest, policy, output, scores, verbose, as_json)
     if not as_json:
@@ -249,7 +251,7 @@ def _show_ranked(
 
 def _show_summary(manifest: "Manifest") -> None:
     settings, summary, training = manifest.settings, manifest.results["summary"], manifest.sources["training"]
-    baseline = settings.get("method")
+    baseline = settings.get("baseline")
     ranker = baseline or f"{settings['model']} and {settings['bound']}"
     logged = several(training.tally.lists, "logged list")
     say(f"{several(summary['contexts'], 'list')} by {ranker}, from {logged}.")

@@ -114,7 +114,7 @@ def better_lists(fit: Direct, incumbent: IntArray, confidence: float, min_lift: 
 
 
 _OF_BOTH = ("min_lists", "candidates")
-_MADE_BY = ("model", "bound", "method")
+_MADE_BY = ("model", "bound", "baseline")
 
 
 def _wide(table: IntArray, other: IntArray) -> IntArray:

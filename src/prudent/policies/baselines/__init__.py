@@ -1,6 +1,6 @@
-"""The methods of Sec. 8.2 to compare with; each module registers one, and `baselines` finds it by name.
+"""The baselines of Sec. 8.2; each module registers one, and `baselines` finds it by name.
 
-They look at whole lists, which counts have forgotten: `fold` sums up `ListBatch` once, after which every clip is cheap.
+They use whole lists, which counts do not keep: `fold` sums up a `ListBatch` once, after which every clip is cheap.
 
 >>> parse("ips(clip=50)")
 Ips(clip=50.0)

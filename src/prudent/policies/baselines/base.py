@@ -1,4 +1,4 @@
-"""What every rival offers, and what they share: clips, and the first of the best."""
+"""What every baseline offers, and what they share: clips, and the best of each group."""
 
 from math import inf
 from typing import NamedTuple, Protocol
@@ -13,18 +13,16 @@ from prudent.policies.ranking import Lists
 
 
 class Choice(NamedTuple):
-    """The lists of a rival, and what it makes of their items."""
+    """The lists of a baseline, and its estimates."""
 
     lists: Lists
-    adds: FloatArray  # one entry per listed item: what it is estimated to add to its list's clicks at its place
-    best: FloatArray  # one entry per pair: its highest estimate wherever it may stand
-    incumbent: (
-        FloatArray  # one entry per logged context: the value, by the same estimate, of the list it saw most often
-    )
+    adds: FloatArray  # one entry per listed item: estimated clicks that it adds to its list at its place
+    best: FloatArray  # one entry per pair: its highest estimate at any place
+    incumbent: FloatArray  # one entry per logged context: estimated value of the list shown most often
 
 
 class Baseline(Protocol):
-    """A way from whole lists to the best list of each context; its settings are its fields."""
+    """From whole lists to the best list of each context; its settings are its fields."""
 
     def choose(self, totals: Totals) -> Choice:
         """The best list of every context that was logged, with its estimates."""
@@ -35,7 +33,7 @@ class Baseline(Protocol):
         return self.choose(totals).lists
 
 
-baselines: Registry[Baseline] = Registry("method", "prudent.baselines", "choose")
+baselines: Registry[Baseline] = Registry("baseline", "prudent.baselines", "choose")
 
 
 # --- clips -------------------------------------------------------------------------------------------------------
@@ -44,10 +42,10 @@ _PRINTED = {0.05: 1.0, 0.1: 5.0, 0.15: 10.0, 0.2: 50.0, 1.0: inf}
 
 
 def clip_for(delta: float) -> float:
-    """The clip M that stands beside δ in the figures of Sec. 8.3.
+    """The clip M that corresponds to δ in the figures of Sec. 8.3.
 
-    The table as printed; all its entries from δ = .25 to .95 are M = 2000δ − 400, and so are the ones it leaves out.
-    Below .25 no rule joins the entries, and there is no M for a δ that was not printed.
+    The table as printed; all its entries from δ = .25 to .95 follow M = 2000δ − 400, which fills in the others.
+    Below .25 the entries follow no rule, and only a printed δ has an M.
 
     >>> clip_for(0.2), clip_for(0.3), clip_for(1)
     (50.0, 200.0, inf)
@@ -61,7 +59,7 @@ def clip_for(delta: float) -> float:
 
 
 def check_clip(clip: object) -> None:
-    """A clip caps a weight: a positive number, and at infinity nothing."""
+    """A clip caps a weight: a positive number; infinity is no cap."""
     if not as_number(clip) > 0:
         raise UsageError(f"clip is {clip}; it must be a number above 0, or inf for none.")
 
@@ -90,7 +88,7 @@ def first_of_best(group: IntArray, *keys: FloatArray | IntArray) -> IntArray:
 
 
 def incumbent_values(totals: Totals, estimate: FloatArray) -> FloatArray:
-    """The sum of estimates over the list that each logged context saw most often."""
+    """The sum of estimates over the list shown most often in each logged context."""
     items = totals.items[totals.incumbent]
     key = totals.placed.pair * totals.length + totals.placed.position
     place = np.searchsorted(key, items * totals.length + np.arange(totals.length))

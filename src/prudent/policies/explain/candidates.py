@@ -1,4 +1,4 @@
-"""Evidence about the candidates of a few contexts, from a policy and its counts; other names stay in their databases."""
+"""Evidence about the candidates of some contexts, from a policy and its counts; other names stay in the databases."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress

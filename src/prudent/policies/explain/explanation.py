@@ -19,7 +19,7 @@ def _count(value: float) -> str:
 _COLUMNS = (
     Column("rank", int, "place"),
     Column("incumbent", int, "before"),
-    Column("item", object, show=repr),
+    Column("item", object),
     Column("lower", float),
     Column("mean", float),
     Column("upper", float),

@@ -1,4 +1,4 @@
-"""The whole lists of a log -> a rival's lists -> Policy."""
+"""Whole lists of a log -> the lists of a baseline -> Policy."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from prudent.base.spec import whole_number
 from prudent.counts.counts import MAX_REJECTED, Counts, check_max_rejected
 from prudent.counts.lists import read_lists
 from prudent.engines.duckdb.engine import DuckDB
-from prudent.logs.log import Log
+from prudent.logs.log import as_log
 from prudent.policies.baselines.base import Baseline, baselines
 from prudent.policies.baselines.totals import fold
 from prudent.policies.policy import Policy
@@ -18,34 +18,40 @@ from prudent.policies.rank import CONTEXTS, append, differences, named_lists, na
 from prudent.storage.manifest import Manifest, Source
 
 
-def rank_by(
-    log: Log,
-    method: str | Baseline,
+def rank_baseline(
+    log: Any,
+    baseline: str | Baseline,
+    *,
     length: int | None = None,
     min_lists: int = 1,
     engine: DuckDB | None = None,
     max_rejected: float = MAX_REJECTED,
+    **columns: Any,
 ) -> Policy:
-    """Find, for every context, the best list by a method that `rank` is compared with.
+    """Find, for every context, the best list by a baseline that `rank` is compared with.
 
-    These methods weigh whole lists, which counts have forgotten, so they read the log itself. None of them is
-    pessimistic: ``lower`` and ``mean`` of the policy are both what the method estimates that an item adds to the clicks
-    on its list where it stands; in `Policy.scores`, the best it could add anywhere. ``positive`` are clicks and
-    ``negative`` impressions without one.
+    Baselines use whole lists, which counts do not keep, so they read the log itself: a path, a table or a `Log`, with
+    ``columns`` as in `Log`. None of them is pessimistic: ``lower`` and ``mean`` of the policy are both the estimated
+    clicks that an item adds to its list at its place; in `Policy.scores`, the most it adds at any place. ``positive``
+    are clicks and ``negative`` impressions without one.
 
-    method
+    baseline
         A spelling such as ``"ips(clip=50)"``, ``"ip-ips"`` or ``"pi"``, or the object that it stands for.
     length
-        How many items a list has at most; without it, as many as the longest logged list. Logged lists are cut there,
-        and what was shown or clicked below is as if it had never been logged.
+        Maximum length of a list; by default that of the longest logged list. Logged lists are cut there, and
+        impressions and clicks below are ignored.
     min_lists
         Contexts with fewer logged lists are left out, so that the caller keeps its own ranking there.
+
+    >>> import duckdb
+    >>> clicks = "select 'shoes' as query, ['i1', 'i2'] as items, [0, 1] as clicks from range(9)"
+    >>> dict(rank_baseline(duckdb.sql(clicks), "ip-ips", context="query"))
+    {'shoes': ['i1', 'i2']}
     """
-    rival = baselines.parse(method) if isinstance(method, str) else method
+    chosen = baselines.parse(baseline) if isinstance(baseline, str) else baseline
     if isinstance(log, Counts):
-        raise UsageError(f"{rival} needs the log itself: counts have forgotten whole lists.")
-    if not isinstance(log, Log):
-        raise UsageError(f"rank_by takes a Log, not a {type(log).__name__}: prudent.rank_by(prudent.Log(...), ...).")
+        raise UsageError(f"{chosen} needs the log itself: counts do not keep whole lists.")
+    log = as_log(log, **columns)
     length = None if length is None else whole_number("length", length, 1)
     min_lists = whole_number("min_lists", min_lists, 0)
     check_max_rejected(max_rejected)
@@ -57,7 +63,7 @@ def rank_by(
     kept = totals.logged >= min_lists
     if not kept.any():
         raise LogError(f"No context has {min_lists:,} logged lists: there is nothing to rank.")
-    choice = rival.choose(totals)
+    choice = chosen.choose(totals)
     listed = kept[choice.lists.context]
     new, incumbent = only(choice.lists, kept), only(totals.listing(totals.incumbent), kept)
     counted: dict[str, NDArray[Any]] = {
@@ -67,7 +73,7 @@ def rank_by(
     }
     adds = choice.adds[listed]
     everything = {"row": np.arange(totals.pairs), "lower": choice.best, "mean": choice.best, **counted}
-    chosen: dict[str, NDArray[Any]] = {
+    ranked: dict[str, NDArray[Any]] = {
         "row": new.row,
         "number": new.context,
         "rank": new.rank.astype(np.int32),
@@ -76,7 +82,7 @@ def rank_by(
     }
     append(connection, "scores", everything, named_scores(0, totals.pairs))
     evidence = {name: column[new.row] for name, column in counted.items()}
-    append(connection, "lists", {**chosen, **evidence}, named_lists(0, totals.pairs))
+    append(connection, "lists", {**ranked, **evidence}, named_lists(0, totals.pairs))
     values = {"value": np.bincount(new.context, adds, minlength=len(kept)), "incumbent_value": choice.incumbent}
     differ = differences(new, incumbent, totals.length, len(kept))
     per_context = {
@@ -89,7 +95,7 @@ def rank_by(
     share = np.where(kept, totals.logged, 0) / totals.logged[kept].sum()
     manifest = Manifest(
         "policy",
-        {"method": str(rival), "length": length or totals.length, "min_lists": min_lists},
+        {"baseline": str(chosen), "length": length or totals.length, "min_lists": min_lists},
         {"training": Source(tuple(log.names), tally)},
         {
             "fitted": {},
@@ -99,7 +105,7 @@ def rank_by(
                 "without_candidates": 0,
                 "differ": int(differ[kept].sum()),
                 "unit": "clicks",
-                **{name: float(np.sum(share * of)) for name, of in values.items()},
+                **{name: float(np.sum(share * value)) for name, value in values.items()},
             },
         },
     )
