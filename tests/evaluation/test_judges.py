@@ -322,7 +322,7 @@ def test_context_by_context_the_training_log_is_no_judge_either(tmp_path: Path) 
     assert not (tmp_path / "mixed.parquet").exists()
     unused = run(*mix, "-o", tmp_path / "mixed.parquet", "--replicates", "50")
     assert unused.code == 2
-    assert "has no use for --interval, --replicates, --seed and" in unused.said
+    assert "--interval, --replicates, --seed and --min-support do not apply" in unused.said
 
 
 @pytest.mark.parametrize(

@@ -78,10 +78,13 @@ def say_next(*command: object) -> None:
 
 
 def print_table(columns: Columns, rows: Rows, title: str = "", wide: bool = False) -> None:
-    """Print a table; a `wide` one overflows a narrow terminal instead of breaking numbers."""
+    """Print a table; a `wide` one overflows a narrow terminal instead of breaking numbers, all but the last column."""
     table = rich_table(columns, rows, title)
     if wide:
         table.padding = (0, 1, 0, 0)
+        for column in table.columns[:-1]:
+            column.no_wrap = True
+        table.columns[-1].min_width = max(map(len, str(table.columns[-1].header).split()))
         out.print(table, width=max(out.width, out.measure(table).minimum), soft_wrap=True)
     else:
         out.print(table)

@@ -1,7 +1,6 @@
 """`prudent rank`, `count` and `check`: from logs to counts to lists."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -63,7 +62,6 @@ def rank_command(
     from prudent.counts.source import as_counts
     from prudent.logs.formats import find_files
     from prudent.policies import baselines
-    from prudent.policies.baselines.rank_baseline import rank_baseline
 
     click_model, lower = click_models.parse(model), bounds.parse(bound)  # a typo should not wait for the counting
     by = None if baseline is None else baselines.parse(baseline)
@@ -94,7 +92,7 @@ def rank_command(
             policy = prudent.rank(counts, click_model, lower, **settings)
         else:
             opened = only_logs(inputs, log, f"--baseline {by}")
-            policy = rank_baseline(
+            policy = prudent.rank_baseline(
                 opened, by, length=length, min_lists=min_lists, engine=duckdb, max_rejected=max_rejected
             )
         policy.write(output, scores)
@@ -187,7 +185,7 @@ def check_command(inputs: Inputs, log: LogOptions, days: DayOptions, as_json: Js
         counts = as_counts(inputs, engine=log.engine, max_rejected=1.0, **days.settings, **log.settings)
         health = prudent.check(counts)
     if as_json:
-        print_json({**asdict(health), "verdicts": health.verdicts()})
+        print_json(health.to_json())
     else:
         _show_health(health)
 

@@ -1,7 +1,7 @@
 """A summary of a log, and what it can support."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -55,6 +55,10 @@ class Health:
             (f"pairs with fewer than {FEW} impressions", percent(self.rare_pairs)),
             ("impressions of items that change position", percent(self.moving_impressions)),
         ]
+
+    def to_json(self) -> dict[str, Any]:
+        """All of it, with the verdicts; fits JSON."""
+        return {**asdict(self), "verdicts": self.verdicts()}
 
     def verdicts(self) -> list[str]:
         """What the log can support, in sentences."""

@@ -1,0 +1,195 @@
+"""Every command is one public call: command line and Python write the same bytes."""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+import prudent
+from prudent.click_models.simulate import make_world, write_log, write_truth
+from tests.command import run
+
+Call = Callable[[], Any]  # writes the files of the command below python/; returns what --json prints
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A log with its two parts, two days of counts, candidates, two policies and the scores of one."""
+    folder = tmp_path_factory.mktemp("same")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        write_log(make_world("pbm", contexts=6, items=(5, 8), length=4, seed=3), 4000, "log.parquet", seed=3)
+        prudent.split(prudent.Log("log.parquet"), "train.parquet", "holdout.parquet")
+        for day, part in (("2026-11-01", "train"), ("2026-11-02", "holdout")):
+            prudent.count(prudent.Log(f"{part}.parquet"), to="days", day=day)
+        items = "select distinct context, unnest(items) as item from 'log.parquet' order by all"
+        duckdb.execute(f"copy (from ({items}) where item % 2 = 0) to 'candidates.csv' (header)")
+        counts = prudent.count(prudent.Log("train.parquet"), to="counts.parquet")
+        prudent.rank(counts, "cm").write("old.parquet")
+        prudent.rank(counts, "pbm").write("policy.parquet", "scores.parquet")
+        Path("cli").mkdir()
+        Path("python").mkdir()
+    return folder
+
+
+def train() -> prudent.Log:
+    return prudent.Log(["train.parquet"])
+
+
+def holdout() -> prudent.Log:
+    return prudent.Log(["holdout.parquet"])
+
+
+def count() -> Any:
+    return prudent.count(train(), engine=prudent.DuckDB(threads=1), to="python/counts.parquet").manifest.to_json()
+
+
+def rank(source: Call, **settings: Any) -> Call:
+    def call() -> Any:
+        policy = prudent.rank(source(), **settings)
+        policy.write("python/policy.parquet", "python/scores.parquet")
+        return policy.manifest.to_json()
+
+    return call
+
+
+def rank_baseline() -> Any:
+    policy = prudent.rank_baseline(train(), "ips(clip=50)")
+    policy.write("python/policy.parquet", "python/scores.parquet")
+    return policy.manifest.to_json()
+
+
+def diff() -> Any:
+    difference = prudent.diff("old.parquet", "policy.parquet")
+    difference.write("python/diff.parquet")
+    return {**difference.manifest.to_json(), **difference.sample(5)}
+
+
+def split() -> Any:
+    parts = ("python/train.parquet", "python/holdout.parquet")
+    return asdict(prudent.split(prudent.Log(["log.parquet"]), *parts, 0.3, seed=1))
+
+
+def gate_contexts() -> Any:
+    mixture = prudent.gate_contexts(prudent.Policy.read("policy.parquet"), holdout(), model="pbm")
+    mixture.policy.write("python/mixed.parquet")
+    names = ("passed", "why", "better", "same", "unsure", "unseen", "min_lift", "confidence")
+    return {name: getattr(mixture, name) for name in names}
+
+
+def report() -> Any:
+    prudent.report(prudent.Policy.read("policy.parquet"), holdout(), "python/report.html", train=train())
+
+
+def simulate() -> None:
+    world = make_world("dcm", contexts=5, items=(20, 50), attraction=(1.2, 5.0), zipf=1.0, length=10, seed=7)
+    write_log(world, 200, "python/log.jsonl", seed=7)
+    write_truth(world, "python/truth.parquet")
+
+
+POLICY = ("-o", "{to}/policy.parquet", "--scores", "{to}/scores.parquet")
+COMMANDS: Mapping[str, tuple[tuple[str, ...], Call]] = {
+    # name -> the command, with {to} for the folder of its files, and the call
+    "count": (("count", "train.parquet", "-o", "{to}/counts.parquet", "--threads", "1", "--json"), count),
+    "rank a log": (("rank", "train.parquet", *POLICY, "--json"), rank(lambda: prudent.count(train()))),
+    "rank counts": (
+        ("rank", "counts.parquet", *POLICY, "--model", "dcm", "--bound", "eb", "--length", "3", "--json"),
+        rank(lambda: prudent.Counts.read("counts.parquet"), model="dcm", bound="eb", length=3),
+    ),
+    "rank days": (
+        ("rank", "days", *POLICY, "--since", "2026-11-01", "--half-life", "7d", "--json"),
+        rank(lambda: prudent.Counts.read("days", since="2026-11-01", half_life="7d")),
+    ),
+    "rank candidates": (
+        ("rank", "counts.parquet", *POLICY, "--candidates", "candidates.csv", "--min-lists", "2", "--json"),
+        rank(lambda: prudent.Counts.read("counts.parquet"), candidates="candidates.csv", min_lists=2),
+    ),
+    "rank a baseline": (("rank", "train.parquet", *POLICY, "--baseline", "ips(clip=50)", "--json"), rank_baseline),
+    "check": (("check", "train.parquet", "--json"), lambda: prudent.check(prudent.count(train())).to_json()),
+    "diff": (("diff", "old.parquet", "policy.parquet", "-o", "{to}/diff.parquet", "--json"), diff),
+    "split": (("split", "log.parquet", "-o", "{to}", "--holdout", "0.3", "--seed", "1", "--json"), split),
+    "compare": (("compare", "log.parquet", "--json"), lambda: prudent.compare(prudent.Log(["log.parquet"])).as_json()),
+    "tune": (
+        ("tune", "log.parquet", "--repetitions", "2", "--delta", "0.5", "--model", "pbm", "--json"),
+        lambda: prudent.tune(prudent.Log(["log.parquet"]), repetitions=2, deltas=[0.5], model="pbm").as_json(),
+    ),
+    "evaluate": (
+        ("evaluate", "policy.parquet", "--log", "holdout.parquet", "--replicates", "20", "--json"),
+        lambda: prudent.evaluate(prudent.Policy.read("policy.parquet"), holdout(), replicates=20).as_json(),
+    ),
+    "gate": (
+        ("gate", "policy.parquet", "--log", "holdout.parquet", "-e", "dm(model=pbm)", "--json"),
+        lambda: asdict(prudent.gate(prudent.Policy.read("policy.parquet"), holdout(), estimator="dm(model=pbm)")),
+    ),
+    "gate per context": (
+        (
+            *("gate", "policy.parquet", "--log", "holdout.parquet", "-e", "dm(model=pbm)"),
+            *("--per-context", "-o", "{to}/mixed.parquet", "--json"),
+        ),
+        gate_contexts,
+    ),
+    "report": (
+        ("report", "policy.parquet", "--log", "holdout.parquet", "--train", "train.parquet", "-o", "{to}/report.html"),
+        report,
+    ),
+    "export": (
+        ("export", "policy.parquet", "--format", "sql(table=lists)", "-o", "{to}/lists.sql", "--json"),
+        lambda: prudent.export("policy.parquet", "python/lists.sql", format="sql(table=lists)").to_json(),
+    ),
+    "simulate": (
+        (
+            *("simulate", "-o", "{to}/log.jsonl", "--truth", "{to}/truth.parquet", "--model", "dcm"),
+            *("--lists", "200", "--contexts", "5", "--seed", "7"),
+        ),
+        simulate,
+    ),
+}
+
+
+def files(folder: str) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted(Path(folder).iterdir())}
+
+
+def without_seconds(content: Any) -> Any:
+    """Times differ from run to run."""
+    if isinstance(content, dict):
+        return {key: without_seconds(value) for key, value in content.items() if key != "seconds"}
+    return [without_seconds(value) for value in content] if isinstance(content, list) else content
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.filterwarnings("ignore::prudent.PrudentWarning")
+def test_the_same_bytes(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
+    for place in ("cli", "python"):
+        for path in Path(place).iterdir():
+            path.unlink()
+    args, call = COMMANDS[name]
+    ran = run(*(arg.format(to="cli") for arg in args))
+    assert ran.code in ((0, 1) if name.startswith("gate") else (0,)), ran.err
+    result = call()
+    assert files("cli") == files("python")
+    assert bool(files("cli")) == any("{to}" in arg for arg in args)
+    if "--json" in args:
+        expected = json.loads(json.dumps(result, default=str).replace("NaN", "null"))
+        assert without_seconds(json.loads(ran.out)) == without_seconds(expected)
+
+
+def test_compact(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compacting changes a folder: each side has its own copy. Counts have no order: one thread has one."""
+    monkeypatch.chdir(folder)
+    for place in ("cli-days", "python-days"):
+        for day, part in (("2026-11-01", "train"), ("2026-11-02", "holdout"), ("2026-11-03", "train")):
+            prudent.count(prudent.Log(f"{part}.parquet"), engine=prudent.DuckDB(threads=1), to=place, day=day)
+    assert run("compact", "cli-days", "--before", "2026-11-03", "--threads", 1).code == 0
+    prudent.compact("python-days", "2026-11-03", engine=prudent.DuckDB(threads=1))
+    ours, theirs = (
+        {str(path.relative_to(place)): path.read_bytes() for path in Path(place).rglob("*.parquet")}
+        for place in ("cli-days", "python-days")
+    )
+    assert len(ours) == 2
+    assert ours == theirs
