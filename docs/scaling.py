@@ -161,15 +161,18 @@ prudent.rank("s3a://counts", to="s3a://policy", half_life="14d", engine=engine)
   collects the counts, and the rest is as usual.
 - `prudent.Policy.read` reads a local folder that Spark wrote, and so does DuckDB: `select * from 'policy/*.parquet'`.
 - Counting runs in the JVM alone. Ranking runs Python on the workers: `prudent[spark]`, with pyarrow and pandas, has to
-  be installed there too. Spark Connect sessions are refused, because they have no JVM to work with.
+  be installed there too.
+- The driver lists files, reads footers and writes manifests through pyarrow, with the credentials of its environment
+  (such as `AWS_ACCESS_KEY_ID`), for `s3a://`, `gs://`, `abfs://` and, with libhdfs, `hdfs://`. Other settings or
+  schemes: `prudent.Spark(session, filesystem=...)` with a `pyarrow.fs.FileSystem`. A path without a scheme is local.
 - Spark ranks from counts, not from logs, and writes no scores; `--baseline`, `check`, `compact` and remote folders for
   `diff` run on one machine. Spark has no unsigned 64-bit integers, so names cannot have that type.
 - The driver holds two samples of at most 200,000 pairs, well below a gigabyte; a task holds a million rows of counts at
   a time, or one context if that has more.
 - To debug: `--conf spark.log.level=INFO` shows the log of the JVM, `--conf spark.ui.enabled=true` enables the web UI.
   `--conf spark.sql.shuffle.partitions=2000` limits the number of ranking tasks and of output files.
-- `prudent count --engine spark -o counts.parquet` writes one local file, as DuckDB does; with a scheme, as in `file:`
-  or `s3a:`, it writes a folder.
+- `prudent count --engine spark -o counts.parquet` writes one local file, as DuckDB does; a name without that ending, or
+  with a scheme, becomes a folder.
 
 ## Shared parameters and single contexts
 

@@ -62,6 +62,7 @@ def rank_command(
     from prudent.counts.source import as_counts
     from prudent.logs.formats import find_files
     from prudent.policies import baselines
+    from prudent.storage.filesystem import has_scheme
 
     click_model, lower = click_models.parse(model), bounds.parse(bound)  # a typo should not wait for the counting
     by = None if baseline is None else baselines.parse(baseline)
@@ -81,6 +82,8 @@ def rank_command(
             )
         _show_ranked(policy.manifest, None, output, None, verbose, as_json)
         return
+    if has_scheme(output):
+        raise UsageError(f"{output} is not a path on this machine. Spark writes there: --engine spark.")
     duckdb, files = log.engine, find_files(inputs)
     read: list[str | Path] = [*files, *([candidates] if candidates else [])]
     check_output(output, read)

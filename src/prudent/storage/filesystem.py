@@ -123,8 +123,8 @@ def _below(place: Location) -> list[Location]:
 def _listing(place: Location) -> list[Location]:
     from pyarrow.fs import FileSelector, FileType
 
-    found = place.system.get_file_info(FileSelector(place.path, recursive=True))
-    below = [info.path.removeprefix(place.path).lstrip("/") for info in found if info.type == FileType.File]
+    entries = place.system.get_file_info(FileSelector(place.path, recursive=True))
+    below = [info.path.removeprefix(place.path).lstrip("/") for info in entries if info.type == FileType.File]
     return [place.child(name) for name in sorted(below)]
 
 
@@ -236,7 +236,8 @@ def replacing_folder(target: Location, columns: Sequence[str]) -> Iterator[Locat
 
     On this machine and on HDFS a folder is renamed in one step: the target is the old folder or the new one, whole,
     except between two renames, when the old one is beside it, hidden. An object store has no rename: files are copied
-    one by one, and a reader may see some of them. Only a folder of part files with the same columns is replaced.
+    one by one, and meanwhile a reader may see some of them beside old ones. Only a folder of part files with the same
+    columns is replaced.
     """
     _check_target(target, columns)
     part, old = _hidden(target), _hidden(target)
@@ -245,27 +246,37 @@ def replacing_folder(target: Location, columns: Sequence[str]) -> Iterator[Locat
     try:
         yield part
         with _writing(target.name):
-            if _renames(target):
-                replaces = exists(target)
-                if replaces:
-                    target.system.move(target.path, old.path)
-                try:
-                    target.system.move(part.path, target.path)
-                except OSError:
-                    if replaces:
-                        target.system.move(old.path, target.path)
-                    raise
-                if replaces:
-                    target.system.delete_dir(old.path)
-            else:
-                if exists(target):
-                    target.system.delete_dir_contents(target.path)
-                for file in _listing(part):
-                    target.system.move(file.path, target.child(file.path.rpartition("/")[2]).path)
+            (_rename_folder if _renames(target) else _copy_folder)(part, target, old)
     finally:
         with suppress(OSError):
             if exists(part):
                 part.system.delete_dir(part.path)
+
+
+def _rename_folder(part: Location, target: Location, old: Location) -> None:
+    move = target.system.move
+    replaces = exists(target)
+    if replaces:
+        move(target.path, old.path)
+    try:
+        move(part.path, target.path)
+    except OSError:
+        if replaces:
+            move(old.path, target.path)
+        raise
+    if replaces:
+        target.system.delete_dir(old.path)
+
+
+def _copy_folder(part: Location, target: Location, _: Location) -> None:
+    """New files first, which have names of their own, then the old ones go: a failure loses nothing."""
+    new, existing = _listing(part), _listing(target) if exists(target) else []
+    target.system.create_dir(target.path)
+    for file in new:
+        target.system.move(file.path, target.child(file.path.rpartition("/")[2]).path)
+    for file in existing:
+        if file.path.rpartition("/")[2] not in {written.path.rpartition("/")[2] for written in new}:
+            target.system.delete_file(file.path)
 
 
 def _check_target(target: Location, columns: Sequence[str]) -> None:

@@ -1,7 +1,7 @@
-"""Opening what a user has, files of any format or a table in memory, as one view in DuckDB.
+"""Opening a table in DuckDB: files of any format, or a table in memory, as one view.
 
-The view `source` has the columns of a table under the names of their meanings. Whatever DuckDB finds wrong with its
-content comes out as a `LogError` that names the file and the line.
+The view `source` has the columns of a table under the names of their meanings. Faults in its content become a
+`LogError` that names the file and the line.
 """
 
 import csv
@@ -28,7 +28,7 @@ from prudent.storage.quoting import file_text, identifier
 
 @dataclass(frozen=True)
 class Source:
-    """What the view `source` stands for."""
+    """The content of the view `source`."""
 
     kind: Format | None  # None: a table in memory
     types: Mapping[str, str]  # meaning -> DuckDB's type
@@ -37,7 +37,7 @@ class Source:
 
 @contextmanager
 def opened(connection: duckdb.DuckDBPyConnection, table: Table) -> Iterator[Source]:
-    """Make the view `source` of a table; DuckDB's complaints about its content come out as a `LogError`."""
+    """Make the view `source` of a table; DuckDB's errors about its content become a `LogError`."""
     files = find_files(table.source) if table.in_files else []
     with tempfile.TemporaryDirectory(prefix="prudent-") as folder:
         try:
@@ -52,39 +52,39 @@ def opened(connection: duckdb.DuckDBPyConnection, table: Table) -> Iterator[Sour
             else:
                 yield _open_jsonl(connection, table, files, Path(folder))
         except duckdb.Error as error:
-            if "Could not write" in str(error):  # nothing is wrong with the table; `replacing` knows what to say
+            if "Could not write" in str(error):  # the table is fine; `replacing` reports it
                 raise
             raise explain(error, table, files) from error
 
 
 def _open_memory(connection: duckdb.DuckDBPyConnection, table: Table) -> Source:
-    given = table.source
-    if type(given).__module__.startswith("pyspark."):
+    source = table.source
+    if type(source).__module__.startswith("pyspark."):
         raise LogError("The DataFrame lives in Spark, which has to count it: engine=prudent.Spark(...).")
-    table.check_columns(_column_names(given), table.name)
-    if isinstance(given, duckdb.DuckDBPyRelation):
-        given = ArrowStream(given)
-    elif type(given).__module__.startswith("pandas"):
-        _check_objects(given, table)
-    connection.register("given", given)
-    return _select(connection, table, "given", None)
+    table.check_columns(_column_names(source), table.name)
+    if isinstance(source, duckdb.DuckDBPyRelation):
+        source = ArrowStream(source)
+    elif type(source).__module__.startswith("pandas"):
+        _check_objects(source, table)
+    connection.register("table_in_memory", source)
+    return _select(connection, table, "table_in_memory", None)
 
 
-def _column_names(given: Any) -> list[str]:
-    if hasattr(given, "collect_schema"):  # Polars, lazy or not
-        return list(given.collect_schema().names())
-    if hasattr(given, "schema"):  # Arrow's tables, batches, readers and datasets
-        return list(given.schema.names)
-    names = getattr(given, "columns", None)
+def _column_names(source: Any) -> list[str]:
+    if hasattr(source, "collect_schema"):  # Polars, lazy or not
+        return list(source.collect_schema().names())
+    if hasattr(source, "schema"):  # Arrow's tables, batches, readers and datasets
+        return list(source.schema.names)
+    names = getattr(source, "columns", None)
     if names is None:
         raise LogError(
-            f"Cannot read a {type(given).__name__}. Give a path, or a pandas, Polars, Arrow or DuckDB table."
+            f"Cannot read a {type(source).__name__}. Give a path, or a pandas, Polars, Arrow or DuckDB table."
         )
     return [str(name) for name in names]
 
 
 def _check_objects(frame: Any, table: Table) -> None:
-    """Only pandas has columns of any objects; DuckDB would make text of them all, and 7 would be '7'."""
+    """Only pandas has columns of arbitrary objects; DuckDB would convert them to text, and 7 would be '7'."""
     columns = dict(zip(map(str, frame.columns), range(frame.shape[1]), strict=True))
     for meaning in [name for name in NAMES if name in table.columns]:
         column = frame.iloc[:, columns[table.columns[meaning]]]
@@ -117,7 +117,7 @@ def _open_parquet(connection: duckdb.DuckDBPyConnection, table: Table, files: Se
 
 
 def _parquet_columns(connection: duckdb.DuckDBPyConnection, file: Path) -> list[str]:
-    """Top-level names as they stand in the file; `describe` would show clashing ones renamed."""
+    """Top-level names as in the file; `describe` renames those that clash."""
     schema = connection.execute(
         f"select name, coalesce(num_children, 0) from parquet_schema({file_text(file)})"
     ).fetchall()
@@ -137,7 +137,7 @@ def _parquet_columns(connection: duckdb.DuckDBPyConnection, file: Path) -> list[
 
 def _open_csv(connection: duckdb.DuckDBPyConnection, table: Table, files: Sequence[Path]) -> Source:
     header = csv_header({str(file): first_bytes(file, CSV_HEAD) for file in files}, table)
-    # Every column is text under a name of ours: sniffed types lose 007, and sniffed dialects lose rows.
+    # Every column is text under a generated name: detected types lose 007, and detected dialects lose rows.
     columns = ", ".join(f"c{i}: 'VARCHAR'" for i in range(len(header)))
     read = (
         f"read_csv([{', '.join(map(file_text, files))}], auto_detect = false, header = true, columns = {{{columns}}}, "
@@ -149,11 +149,11 @@ def _open_csv(connection: duckdb.DuckDBPyConnection, table: Table, files: Sequen
 
 
 CSV_HEAD = 1 << 20
-"""First bytes of a CSV file in which its header ends."""
+"""Number of first bytes of a CSV file that contain its header."""
 
 
 def csv_header(heads: Mapping[str, bytes], table: Table) -> list[str]:
-    """The columns that all these files have, by their names and first bytes, if they hold what is needed."""
+    """The columns of these files, by their names and first bytes; an error where they differ or one is missing."""
     first = next(iter(heads))
     header = _csv_columns(first, heads[first])
     if len(header) == 1 and (other := re.search(r"[;|\t,]", header[0])):
@@ -170,7 +170,7 @@ def csv_header(heads: Mapping[str, bytes], table: Table) -> list[str]:
 
 
 def delimiter(file: str) -> str:
-    """What separates the columns of a CSV file, by its name."""
+    """The delimiter of a CSV file, by its name."""
     return "\t" if ".tsv" in Path(file).name.lower() else ","
 
 
@@ -190,7 +190,7 @@ def _open_jsonl(connection: duckdb.DuckDBPyConnection, table: Table, files: Sequ
             f"read_json_objects({file_text(copy)}, format = 'newline_delimited') limit 10000) order by key"
         ).fetchall()
         table.check_columns([key for (key,) in keys], str(file))
-    # Names stay as they are written until it is known whether they are text or integers; anything may be a click.
+    # Names stay JSON until it is known whether they are text or integers; clicks may be of any type.
     columns = ", ".join(
         f"{identifier(name)}: '{'JSON' if meaning in NAMES else 'VARCHAR'}{'[]' if meaning in LISTS else ''}'"
         for meaning, name in table.columns.items()
@@ -220,7 +220,7 @@ def _open_jsonl(connection: duckdb.DuckDBPyConnection, table: Table, files: Sequ
     return Source("jsonl", types, files)
 
 
-# What was written as text or as an integer of 64 bits, and null where it was something else.
+# Text or integers of 64 bits, and null for anything else.
 _JSON_NAME = {
     "VARCHAR": "case when json_type(name) = 'VARCHAR' then name->>'$' end",
     "BIGINT": "case when json_type(name) in ('BIGINT', 'UBIGINT') then try_cast(name as bigint) end",
@@ -228,22 +228,22 @@ _JSON_NAME = {
 
 
 def _json_names(connection: duckdb.DuckDBPyConnection, table: Table) -> dict[str, str]:
-    """Whether names are text or integers, as most of them are; it takes a look at all, which reads the files twice."""
+    """Whether most names are text or integers. All names are counted, which reads the files twice."""
     named = [meaning for meaning in table.columns if meaning in NAMES]
-    looks = []
+    terms = []
     for meaning in named:
         kinds = f"list_transform({f'written_{meaning}' if meaning in LISTS else f'[written_{meaning}]'}, "
         kinds += "lambda name: nullif(json_type(name), 'NULL'))"
-        looks += [
+        terms += [
             *(
-                f"coalesce(sum(len(list_filter({kinds}, lambda kind: {some}))), 0)::bigint"
-                for some in ("kind = 'VARCHAR'", "kind in ('BIGINT', 'UBIGINT')")
+                f"coalesce(sum(len(list_filter({kinds}, lambda kind: {condition}))), 0)::bigint"
+                for condition in ("kind = 'VARCHAR'", "kind in ('BIGINT', 'UBIGINT')")
             ),
             f"min(list_min({kinds}))",
         ]
-    (found,) = connection.execute(f"select {', '.join(looks)} from written").fetchall()
+    (row,) = connection.execute(f"select {', '.join(terms)} from written").fetchall()
     types = {}
-    for meaning, text_names, whole, least in zip(named, found[::3], found[1::3], found[2::3], strict=True):
+    for meaning, text_names, whole, least in zip(named, row[::3], row[1::3], row[2::3], strict=True):
         if least is not None and not text_names and not whole:
             raise no_names(table, meaning, least)
         types[meaning] = "VARCHAR" if text_names >= whole else "BIGINT"
@@ -254,21 +254,21 @@ def _select(
     connection: duckdb.DuckDBPyConnection, table: Table, read: str, kind: Format | None, files: Sequence[Path] = ()
 ) -> Source:
     types: dict[str, str] = {}
-    for _ in range(2):  # the second time with casts, where the first found types that have a plainer twin
+    for _ in range(2):  # the second time with casts, where the first found types that have a plainer form
         selected = ", ".join(
             identifier(name) + (f"::{types[meaning]}" if meaning in types else "") + f" as {meaning}"
             for meaning, name in table.columns.items()
         )
         connection.execute(f"create or replace temp view source as select {selected} from {read}")
-        found = {name: type_ for name, type_, *_ in connection.execute("describe source").fetchall()}
-        types = {meaning: plain for meaning, type_ in found.items() if (plain := _plainer(meaning, type_)) != type_}
+        current = {name: type_ for name, type_, *_ in connection.execute("describe source").fetchall()}
+        types = {meaning: plain for meaning, type_ in current.items() if (plain := _plainer(meaning, type_)) != type_}
         if not types:
             break
-    return Source(kind, found, files)
+    return Source(kind, current, files)
 
 
 def _plainer(meaning: str, kind: str) -> str:
-    """Lists of one length are lists, and a column of nothing but nulls has the type that is wanted."""
+    """Lists of fixed length are lists, and a column of nulls has the type that it should have."""
     kind = re.sub(r"\[\d+\]$", "[]", kind)
     if kind == '"NULL"' and meaning in LISTS:
         return "VARCHAR[]"
@@ -280,16 +280,16 @@ NAMES = ("context", "items", "item", "impression")
 
 
 def _family(meaning: str, kind: str) -> str:
-    """What the type of a column has to share with that of other files: for names, what makes 7 another than '7'."""
+    """What the types of a column have in common in all files: for names, whether they are text or integers."""
     element = kind.removesuffix("[]")
     if meaning not in NAMES:
         return kind[len(element) :]
-    # The largest unsigned integers have no room among the signed ones.
+    # The largest unsigned integers do not fit signed ones.
     return ("integer" if element in INTEGERS and element != "UBIGINT" else element) + kind[len(element) :]
 
 
 def name_as(meaning: str, kind: str, table: Table) -> str:
-    """Names are text or integers; anything else would come back as something it was not."""
+    """Names are text or integers; other types do not survive a round trip."""
     if kind == "VARCHAR" or kind in ("BIGINT", "UBIGINT"):
         return meaning
     if kind in INTEGERS:
@@ -300,7 +300,7 @@ def name_as(meaning: str, kind: str, table: Table) -> str:
 
 
 def no_names(table: Table, meaning: str, kind: str) -> LogError:
-    """What to raise over a column whose type can name nothing."""
+    """The error for a column whose type cannot be a name."""
     return LogError(
         f"The column {table.columns[meaning]!r} for the {meaning} holds {kind.lower()}; names are text or integers of "
         "up to 64 bits. Convert it to text first."

@@ -93,14 +93,14 @@ IMPRESSIONS = check.impressions(
 
 
 def _typed(frame: DataFrame, log: Log) -> DataFrame:
-    """Names as text or integers, clicks as 0, 1 or another integer, positions as integers; null where there is none."""
+    """Names as text or integers, clicks and positions as integers; null where the value is none."""
     kinds = {field.name: field.dataType for field in frame.schema.fields}
     columns = [f"{_column(meaning, kinds[meaning], log)} as {meaning}" for meaning in log.columns]
     return frame.selectExpr(*columns, *(["odd"] if "odd" in kinds else []))
 
 
 def _column(meaning: str, kind: DataType, log: Log) -> str:
-    if meaning == "impression":  # whatever can be told apart
+    if meaning == "impression":  # any type with equality
         return _binary(meaning, kind) if isinstance(kind, StringType) else meaning
     if meaning == "position":
         return _position(meaning, kind)
@@ -116,12 +116,12 @@ def _column(meaning: str, kind: DataType, log: Log) -> str:
 
 
 def _binary(column: str, kind: StringType) -> str:
-    """Text by its letters: by another collation, names that differ only in case would be one."""
+    """Text in binary order: under another collation, names that differ only in case would be equal."""
     return column if kind.isUTF8BinaryCollation() else f"collate({column}, 'UTF8_BINARY')"
 
 
 def _name(column: str, kind: DataType, log: Log, meaning: str) -> str:
-    """Names are text or integers; anything else would come back as something it was not."""
+    """Names are text or integers; other types do not survive a round trip."""
     if isinstance(kind, LongType):
         return column
     if isinstance(kind, IntegralType):
@@ -132,8 +132,8 @@ def _name(column: str, kind: DataType, log: Log, meaning: str) -> str:
         return f"cast({column} as string)"
     if kind == DecimalType(20, 0):
         raise LogError(
-            f"The column {log.columns[meaning]!r} for the {meaning} holds decimal(20,0), to Spark also the type of "
-            "unsigned integers of 64 bits. Convert it to bigint or text first, or count it with DuckDB."
+            f"The column {log.columns[meaning]!r} for the {meaning} holds decimal(20,0), which in Spark is also the "
+            "type of unsigned integers of 64 bits. Convert it to bigint or text first, or count it with DuckDB."
         )
     raise no_names(log, meaning, kind.simpleString())
 
@@ -155,23 +155,23 @@ def _click(column: str, kind: DataType) -> str:
 
 
 def _position(column: str, kind: DataType) -> str:
-    """A whole number, or null where there is none; a cast alone would make 1 of 1.5."""
+    """An integer, or null; a cast alone would make 1 of 1.5."""
     if isinstance(kind, IntegralType):
         return f"cast({column} as bigint)"
     if not isinstance(kind, StringType | BooleanType | FractionalType):
         return "cast(null as bigint)"
     number = _number(column) if isinstance(kind, StringType) else f"try_cast({column} as double)"
-    # Large integers as text by their digits: a double has no room for them.
+    # Large integers in text are cast directly: a double does not hold all their digits.
     whole = f"try_cast({column} as bigint)" if isinstance(kind, StringType) else "null"
     return f"case when {number} % 1 = 0 then coalesce({whole}, try_cast({number} as bigint)) end"
 
 
 _SPACES = " \u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000"
 _DIGITS = "[0-9]+(_[0-9]+)*"
-_BLANK = "[ \t\n\r\f\v]*"  # as they are: what a backslash means in Spark's SQL is a setting of the session
+_BLANK = "[ \t\n\r\f\v]*"  # literal: whether Spark's SQL unescapes a backslash is a setting of the session
 _NUMBER = rf"^{_BLANK}[+-]?({_DIGITS}[.]?({_DIGITS})?|[.]{_DIGITS})(e[+-]?{_DIGITS})?{_BLANK}$"
 
 
 def _number(column: str) -> str:
-    """Text as a double where DuckDB takes it for one: Spark would also take 1d, and not 1_0."""
+    """Text as a double where DuckDB accepts it: Spark would also accept 1d, and not 1_0."""
     return f"try_cast(if(rlike(lower({column}), '{_NUMBER}'), replace({column}, '_', ''), null) as double)"

@@ -123,10 +123,10 @@ class Contexts:
                     ) from None
                 raise
             written = self.session.read.parquet(*escaped([folder])).where("rank = 1").count()
-            found = dict(observed.get)
-            if found["contexts"] != written:  # a task that was repeated is observed twice, and written once
-                found = mapped.agg(*each).collect()[0].asDict()
-        return found
+            totals = dict(observed.get)
+            if totals["contexts"] != written:  # a task that was repeated is observed twice, and written once
+                totals = mapped.agg(*each).collect()[0].asDict()
+        return totals
 
 
 @contextmanager

@@ -72,7 +72,7 @@ class Spark:
         """See `Engine.count`; where `to` is a `Location`, it becomes a folder of part files.
 
         The folder gets its name when it is complete. On this machine and on HDFS that is one step. Object stores have
-        no rename: a reader may see some of the files while they are copied.
+        no rename: a reader may see old and new files while they are copied.
         """
         from prudent.engines.spark.count import counting
 

@@ -76,7 +76,7 @@ def _unlogged() -> Iterator[None]:
 
 
 def is_dataframe(source: object) -> bool:
-    """Whether a source is a table in Spark."""
+    """Whether a source is a DataFrame of Spark."""
     return isinstance(source, DataFrame)
 
 
@@ -171,7 +171,7 @@ def _check_families(log: Log, frames: Mapping[str, DataFrame]) -> None:
 
 
 def _family(meaning: str, kind: DataType) -> str:
-    """What the type of a column has to share with that of other files: for names, what makes 7 another than '7'."""
+    """What the types of a column have in common in all files: for names, whether they are text or integers."""
     if isinstance(kind, ArrayType):
         return f"list of {_family(meaning, kind.elementType)}"
     if meaning not in NAMES:
@@ -183,7 +183,7 @@ def _family(meaning: str, kind: DataType) -> str:
 
 
 def _from_csv(session: SparkSession, log: Log, files: Sequence[Location]) -> list[DataFrame]:
-    """Everything is text. One task reads a file as a whole: line breaks may be quoted, so no part stands alone."""
+    """All columns as text. One task reads a whole file, which is not split: quoted values may contain line breaks."""
     heads = dict(zip(files, _heads(files, CSV_HEAD), strict=True))
     header = csv_header({file.name: head for file, head in heads.items()}, log)
     by_ending: dict[str, list[Location]] = {}
@@ -203,14 +203,14 @@ def _read_csv(session: SparkSession, log: Log, header: list[str], ending: str, f
         session.read.schema(", ".join(f"{name} string" for name in [*columns, "broken"]))
         .options(sep=delimiter(files[0].name), quote='"', escape='"', unescapedQuoteHandling="RAISE_ERROR")
         .options(header=True, multiLine=True, lineSep=ending, maxCharsPerColumn=-1, maxColumns=max(20480, len(header)))
-        # Bytes as they are: read as UTF-8, what is none would be replaced without a word.
+        # As bytes: read as UTF-8, invalid characters would be replaced without an error.
         .options(encoding="ISO-8859-1", mode="PERMISSIVE", columnNameOfCorruptRecord="broken")
         .csv(escaped(files))
         .select(*columns, "broken", F.col("_metadata.file_path").alias("file"))
         .where("broken is null or broken <> ''")  # '' is a blank line that ends in \r\n
     )
     last = columns[-1]
-    # Between \n and \n, a line that ends in \r\n has one sign too much.
+    # Split at \n, a line that ends in \r\n keeps its \r.
     read = read.withColumn(
         last, F.expr(f"nullif(if(endswith({last}, '\r'), left({last}, len({last}) - 1), {last}), '')")
     )
@@ -233,20 +233,20 @@ def _utf8(column: str) -> str:
 
 
 def _fault(what: str) -> str:
-    """SQL that stops everything; `_explain` finds file and fault in what Spark then says."""
+    """SQL that raises an error, in which `explain` finds the file and the fault."""
     return f"raise_error(concat(file, '\t', '{what}'))"
 
 
 # --- JSON Lines -------------------------------------------------------------------------------------------------------
 
 _JSON_HEAD = 1 << 16
-_SAMPLE = 10_000  # lines in which all columns should occur, as in DuckDB
+_SAMPLE = 10_000  # lines in which every column has to occur, as in DuckDB
 _OBJECTS = "array<map<string, variant>>"
-_TEXT, _WHOLE = "STRING", "BIGINT"  # Spark's types of what was written in quotes, and without
+_TEXT, _WHOLE = "STRING", "BIGINT"  # Spark's types of names with and without quotes
 
 
 def _from_jsonl(session: SparkSession, log: Log, files: Sequence[Location]) -> list[DataFrame]:
-    """Names as they were written: 7 is not "7". What most of them are is counted first, which reads the files twice."""
+    """Names keep their type: 7 is not "7". The type of most of them is counted first, which reads the files twice."""
     for file, head in zip(files, _heads(files, _JSON_HEAD), strict=True):
         keys = _keys(head)
         if not keys.issuperset(log.columns.values()):
@@ -258,26 +258,26 @@ def _from_jsonl(session: SparkSession, log: Log, files: Sequence[Location]) -> l
 
 
 def _lines(session: SparkSession, log: Log, files: Sequence[Location]) -> DataFrame:
-    """One row per line: where it is from, whether it is broken, its keys, and what it has in the columns of the log."""
+    """One row per line: its file, whether it is broken, its keys, and the columns of the log."""
     return (
         session.read.option("lineSep", "\n")
         .text(escaped(files))
         .select("value", F.col("_metadata.file_path").alias("file"))
         .where("btrim(value, ' \t\r\ufeff') <> ''")
-        # In brackets, a second object in the same line comes to light; alone, from_json would stop before it.
+        # In brackets, a second object in the same line is noticed; alone, from_json stops before it.
         .withColumn("text", F.expr("concat('[', ltrim('\ufeff', value), ']')"))
-        .withColumn("found", F.from_json("text", _OBJECTS, {"allowSingleQuotes": "false"}))
+        .withColumn("objects", F.from_json("text", _OBJECTS, {"allowSingleQuotes": "false"}))
         .select(
             "file",
-            F.expr("not is_valid_utf8(value) or coalesce(size(found), 0) <> 1").alias("broken"),
-            F.map_keys(F.get("found", F.lit(0))).alias("keys"),
-            *[F.get("found", F.lit(0))[name].alias(meaning) for meaning, name in log.columns.items()],
+            F.expr("not is_valid_utf8(value) or coalesce(size(objects), 0) <> 1").alias("broken"),
+            F.map_keys(F.get("objects", F.lit(0))).alias("keys"),
+            *[F.get("objects", F.lit(0))[name].alias(meaning) for meaning, name in log.columns.items()],
         )
     )
 
 
 def _keys(head: bytes) -> set[str]:
-    """Keys of the objects in a file's first lines; what is broken there, others will say."""
+    """Keys of the objects in a file's first lines; broken lines are reported later."""
     lines = head.removeprefix(BOM).splitlines()
     if len(head) == _JSON_HEAD:
         lines.pop()  # cut
@@ -295,7 +295,7 @@ def _first_keys(lines: DataFrame) -> list[str]:
 
 
 def _survey(lines: DataFrame, log: Log, files: Sequence[Location]) -> dict[str, str]:
-    """Whether names are text or integers, as most of them are; on the way, whether every line is what it should be."""
+    """Whether most names are text or integers; the same pass checks that every line is valid."""
     wanted = list(log.columns.values())
     twice = F.size(F.filter("keys", lambda key: key.isin(wanted))) > F.size(
         F.array_intersect("keys", F.array(*map(F.lit, wanted)))
@@ -303,17 +303,17 @@ def _survey(lines: DataFrame, log: Log, files: Sequence[Location]) -> dict[str, 
     no_list = [f"schema_of_variant({m}) <> 'VOID' and {_names(m)} is null" for m in log.columns if m in LISTS]
     broken = F.col("broken") | F.coalesce(twice, F.lit(False)) | F.expr(" or ".join(["false", *no_list]))
     named = [meaning for meaning in log.columns if meaning in NAMES]
-    found = lines.agg(
+    row = lines.agg(
         F.min(F.when(F.coalesce(broken, F.lit(False)), F.col("file"))).alias("broken"),
         *[F.expr(f"sum(size(filter({_names(m)}, name -> {_IS_TEXT})))").alias(f"text_{m}") for m in named],
         *[F.expr(f"sum(size(filter({_names(m)}, name -> {_IS_WHOLE})))").alias(f"whole_{m}") for m in named],
         *[F.expr(f"min(array_min(transform({_names(m)}, name -> {_ANY_KIND})))").alias(f"kind_{m}") for m in named],
     ).collect()[0]
-    if found["broken"] is not None:
-        raise explain_file(found["broken"], "has a line that is not a JSON object with what it needs", log, files)
+    if row["broken"] is not None:
+        raise explain_file(row["broken"], "has a line that is not a JSON object with what it needs", log, files)
     kinds = {}
     for meaning in named:
-        text, whole, kind = found[f"text_{meaning}"] or 0, found[f"whole_{meaning}"] or 0, found[f"kind_{meaning}"]
+        text, whole, kind = row[f"text_{meaning}"] or 0, row[f"whole_{meaning}"] or 0, row[f"kind_{meaning}"]
         if kind is not None and not text and not whole:
             raise no_names(log, meaning, kind)
         kinds[meaning] = _TEXT if text >= whole else _WHOLE
@@ -330,16 +330,16 @@ def _names(meaning: str) -> str:
 
 
 def _json_column(meaning: str, kinds: Mapping[str, str]) -> Column:
-    if meaning not in kinds:  # anything may be a click
-        of = "array<string>" if meaning in LISTS else "string"
-        return F.expr(f"try_variant_get({meaning}, '$', '{of}')").alias(meaning)
+    if meaning not in kinds:  # clicks may be of any type
+        kind = "array<string>" if meaning in LISTS else "string"
+        return F.expr(f"try_variant_get({meaning}, '$', '{kind}')").alias(meaning)
     name = f"case when schema_of_variant(name) = '{kinds[meaning]}' then cast(name as {kinds[meaning]}) end"
     names = f"transform({_names(meaning)}, name -> {name})"
     return F.expr(names if meaning in LISTS else f"get({names}, 0)").alias(meaning)
 
 
 def _odd(kinds: Mapping[str, str]) -> Column:
-    """Whether a name is neither null nor of the type of the others."""
+    """Whether a name is of another type than most."""
     odd = [
         f"coalesce(exists({_names(meaning)}, name -> schema_of_variant(name) not in ('VOID', '{kind}')), false)"
         for meaning, kind in kinds.items()
