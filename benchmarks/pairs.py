@@ -48,13 +48,13 @@ def make_counts(target: str, pairs: str) -> None:
     import duckdb
 
     from prudent.storage.manifest import Tally
-    from prudent.storage.parquet import counts_format, tally_text
+    from prudent.storage.parquet import write_counts_file
 
     connection = duckdb.connect(config={"memory_limit": MEMORY, "temp_directory": f"{target}.spill"})
     connection.execute("set preserve_insertion_order = false")
     cells = CELLS.format(pairs=pairs)
     ((lists,),) = connection.execute(f"select sum(n)::bigint from ({cells}) where position = 1").fetchall()
-    connection.execute(f"copy ({cells}) to '{target}' ({counts_format(tally_text(Tally(lists)))})")
+    write_counts_file(connection, Path(target), cells=cells, lists=None, tally=Tally(lists))
 
 
 def rank(counts: str, policy: str) -> None:

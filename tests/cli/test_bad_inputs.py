@@ -492,7 +492,7 @@ def test_few_bad_lists_are_reported_and_many_stop(folder: Path) -> None:
     Path("many.jsonl").write_text(jsonl(GOOD + 3 * bad))
     message = refused("many.jsonl")
     assert message.startswith(
-        "3 of 203 lists in many.jsonl are bad (1.5%, more than max_rejected=0.01 (--max-rejected) allows)"
+        "3 of 203 lists in many.jsonl are rejected (1.5%, more than max_rejected=0.01 (--max-rejected) allows)"
     )
     assert "3 × context missing" in message
     assert run("count", "many.jsonl", "-o", "out.parquet", "--max-rejected", "0.02").code == 0

@@ -25,10 +25,10 @@ from prudent.click_models.compare import MODELS, Comparison, Score, choose, comp
 from prudent.click_models.compare import logs as comparing
 from prudent.click_models.predict import split_lists
 from prudent.click_models.simulate import World, draw, make_world, write_log
-from prudent.counts.cells import FEWEST
 from prudent.counts.lists import ListBatch as Arrays
-from prudent.counts.lists import read_parts
+from prudent.counts.lists import read_lists
 from prudent.logs.readers import read_yandex
+from prudent.storage.sketch import FEWEST
 from tests import strategies
 from tests.command import run
 from tests.reference import LoggedList, last_click
@@ -268,11 +268,11 @@ def test_order_of_rows_and_threads_do_not_matter(tmp_path: Path) -> None:
 def test_large_logs_are_compared_on_whole_contexts() -> None:
     lists: list[LoggedList] = [(f"q{i % 50}", ("a", "b"), (i % 2, 0)) for i in range(5_000)]
     log = prudent.Log(strategies.table(lists))
-    _, (shown,), (tally,) = read_parts([log], prudent.DuckDB(), None, 0.0, most=1_234)
+    _, (shown,), (tally,) = read_lists([log], prudent.DuckDB(), max_rejected=0.0, most=1_234)
     assert tally.lists == 5_000
     assert shown.n.sum() == 1_200  # 12 contexts of 100 lists
     assert set(np.bincount(shown.list_context, shown.n)) == {100}
-    _, (few,), _ = read_parts([log], prudent.DuckDB(), None, 0.0, most=1)
+    _, (few,), _ = read_lists([log], prudent.DuckDB(), max_rejected=0.0, most=1)
     assert few.n.sum() == 100 * FEWEST
 
 
@@ -619,7 +619,7 @@ def test_auto_compares_on_some_contexts_of_a_large_log(logs: Path, monkeypatch: 
     monkeypatch.setattr(comparing, "MOST_FOR_AUTO", 3_000)
     _, said = choose(log, counts)
     assert said is not None
-    _, (shown,), _ = read_parts([log], prudent.DuckDB(), None, 0.0, most=3_000)
+    _, (shown,), _ = read_lists([log], prudent.DuckDB(), max_rejected=0.0, most=3_000)
     assert said["comparison"]["lists"] == shown.n.sum() < 6_000
 
 

@@ -211,7 +211,7 @@ def test_what_was_rejected_is_written_and_added(tmp_path: Path) -> None:
     assert counts == count(SMALL)
     both = prudent.Counts.read(tmp_path / "counts.parquet") + counts
     assert (both.tally.lists, both.tally.rejected) == (6, {"duplicate item in a list": 2})
-    with pytest.raises(LogError, match=r"1 of 4 lists .* are bad \(25.0%.*1 × an item twice in one list"):
+    with pytest.raises(LogError, match=r"1 of 4 lists .* are rejected \(25.0%.*1 × duplicate item in a list"):
         prudent.count(log, max_rejected=0.24)
 
 

@@ -14,8 +14,8 @@ from prudent.bounds import bayes
 from prudent.click_models.base import fixed_point
 from prudent.click_models.simulate import make_world, write_log
 from prudent.counts import index as numbered
-from prudent.counts.cells import Cells, heaviest
-from prudent.policies import rank as algorithm
+from prudent.counts.cells import Cells
+from prudent.counts.sampling import heaviest, samples
 from tests.reference import LoggedList
 from tests.strategies import quick_counts, table
 
@@ -106,7 +106,7 @@ def test_parts_are_the_whole(log: Path, monkeypatch: pytest.MonkeyPatch) -> None
 def test_some_contexts_are_those_of_the_whole(log: Path) -> None:
     names = prudent.count(prudent.Log(log)).index
     marked = np.arange(names.contexts) % 3 == 1
-    some, expected = names.some(marked).cells, names.whole().cells.only(marked)
+    some, expected = names.only(marked).cells, names.whole().cells.only(marked)
     for name in Cells.__dataclass_fields__:
         np.testing.assert_array_equal(getattr(some, name), getattr(expected, name))
 
@@ -171,15 +171,15 @@ def test_memory_is_given_back_to_the_database(log: Path) -> None:
 
 def test_a_sample_is_of_whole_contexts_and_of_few_pairs(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     names = prudent.count(prudent.Log(log)).index
-    monkeypatch.setattr("prudent.counts.cells.MOST", 300)
-    heavy, fair = algorithm._samples(names)
+    monkeypatch.setattr("prudent.counts.sampling.MOST", 300)
+    heavy, fair = samples(names)
     assert 250 < heavy.cells.pairs <= 300
     assert 250 < fair.cells.pairs <= 300
     lists = np.sort(names.lists_of)[::-1]
     np.testing.assert_array_equal(np.sort(heavy.cells.lists_per_context())[:3:-1], lists[: heavy.cells.contexts - 4])
     assert fair.cells.lists_per_context().mean() < heavy.cells.lists_per_context().mean() / 2
-    monkeypatch.setattr("prudent.counts.cells.MOST_CELLS", 400)
-    heavy, _ = algorithm._samples(names)
+    monkeypatch.setattr("prudent.counts.sampling.MOST_CELLS", 400)
+    heavy, _ = samples(names)
     assert heavy.cells.contexts == 5, "five contexts, however large"
 
 
@@ -188,7 +188,7 @@ def test_cells_are_cut_to_the_same_sample(log: Path, monkeypatch: pytest.MonkeyP
     names = prudent.count(prudent.Log(log)).index
     whole = names.whole().cells
     assert whole.heaviest() is whole
-    monkeypatch.setattr("prudent.counts.cells.MOST", 300)
+    monkeypatch.setattr("prudent.counts.sampling.MOST", 300)
     order = np.arange(names.contexts)
     marked = heaviest(order, names.pairs_of, names.cells_of, names.lists_of, names.longest_of)
     some, expected = whole.heaviest(), whole.only(marked)
@@ -211,7 +211,7 @@ def test_a_sample_has_all_positions(tmp_path: Path, monkeypatch: pytest.MonkeyPa
             rows.append((name, items.tolist(), (rng.random(length) < 0.3).astype(int).tolist()))
     log = pa.table(dict(zip(("context", "items", "clicks"), map(list, zip(*rows, strict=True)), strict=True)))
     counts = prudent.count(prudent.Log(log))
-    monkeypatch.setattr("prudent.counts.cells.MOST", 100)
+    monkeypatch.setattr("prudent.counts.sampling.MOST", 100)
     fitted = prudent.rank(counts, "pbm").manifest.results["fitted"]["examination"]  # identified, or this would raise
     assert len(fitted) == 6
     continuation = prudent.rank(counts, "dcm").manifest.results["fitted"]["continuation"]
@@ -223,7 +223,7 @@ def test_what_is_learned_from_some_holds_for_all(tmp_path: Path, monkeypatch: py
     world = make_world("pbm", contexts=500, items=(20, 30), length=5, zipf=0.3, exploration=3, seed=7)
     counts = prudent.count(prudent.Log(write_log(world, 60_000, tmp_path / "log.parquet", seed=7)))
     of_all = prudent.rank(counts, "pbm")
-    monkeypatch.setattr("prudent.counts.cells.MOST", 2_500)
+    monkeypatch.setattr("prudent.counts.sampling.MOST", 2_500)
     of_some = prudent.rank(counts, "pbm")
     one, other = (np.array(policy.manifest.results["fitted"]["examination"]) for policy in (of_all, of_some))
     assert 0 < np.max(np.abs(one - other)) < 0.02

@@ -1,6 +1,7 @@
 """Logs with policies, drawn by Hypothesis, and how they become arrays."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -58,4 +59,4 @@ def arrays(lists: Sequence[Logged], policy: Policy, known: bool = False, whole: 
         propensity[row, : len(one.items)] = np.cumprod(one.steps)
         if whole:
             propensity[row, : len(one.items) - 1] = np.nan
-    return hold_out(shown, target, mine, propensity if known else None)
+    return hold_out(replace(shown, propensity=propensity if known else None), target, mine)

@@ -1,7 +1,6 @@
 """What a counts file says of itself goes with it, under one name, in one rename."""
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import duckdb
@@ -16,16 +15,8 @@ from prudent.base.errors import CountsError, ManifestError
 from prudent.logs.log import REASONS
 from prudent.storage.files import manifest_path
 from prudent.storage.manifest import Tally
-from prudent.storage.parquet import (
-    COUNTS_VERSION,
-    counts_format,
-    fill_placeholder,
-    placeholder,
-    read_footer,
-    tally_in,
-    tally_text,
-)
-from tests.strategies import count, table
+from prudent.storage.parquet import COUNTS_VERSION, Footer, counts_footer, read_footer, write_counts_file
+from tests.strategies import table
 
 LISTS = [("shoes", ("a", "b"), (1, 0))] * 3
 BAD = ("shoes", ("a", "a"), (0, 1))
@@ -45,8 +36,8 @@ def counted(file: Path) -> prudent.Counts:
     return prudent.count(log, to=file, max_rejected=0.5)
 
 
-def write_old(file: Path) -> None:
-    """A file as it was before there was a tally in its footer."""
+def write_without_tally(file: Path) -> None:
+    """A file without a tally in its footer, as Spark writes it."""
     counted(file)
     with duckdb.connect() as connection:
         connection.execute(
@@ -55,35 +46,13 @@ def write_old(file: Path) -> None:
 
 
 @given(tally=tallies)
-def test_every_tally_has_a_place(tally: Tally, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_the_footer_keeps_every_tally(tally: Tally, tmp_path_factory: pytest.TempPathFactory) -> None:
     """Also one of the longest numbers and all the reasons, and in names that no other tool would print."""
     file = tmp_path_factory.mktemp("footer") / "x.parquet"
-    later = placeholder(REASONS, tally.left_out)
+    cells = "select 'a' as context, 'b' as item, 1 as position, 0 as prev, true as click, false as more, 1 as n"
     with duckdb.connect() as connection:
-        connection.execute(f"copy (select 1 as n) to '{file}' ({counts_format(later)})")
-        size = file.stat().st_size
-        fill_placeholder(file, later, tally)
-        assert tally_in(read_footer(connection, file)) == tally
-        assert connection.execute(f"from '{file}'").fetchall() == [(1,)]
-    assert file.stat().st_size == size
-
-
-def test_only_the_footer_is_written_to(tmp_path: Path) -> None:
-    """Names in the data that read like the placeholder, which would take some luck, stay what they are."""
-    file, later = tmp_path / "x.parquet", placeholder(REASONS, {})
-    with duckdb.connect() as connection:
-        connection.execute(f"copy (select '{later}' as name from range(9)) to '{file}' ({counts_format(later)})")
-        fill_placeholder(file, later, Tally(1))
-        assert connection.execute(f"select distinct name from '{file}'").fetchall() == [(later,)]
-        assert tally_in(read_footer(connection, file)) == Tally(1)
-        before = file.read_bytes()
-        with pytest.raises(AssertionError, match="no place"):
-            fill_placeholder(file, later, Tally(2))
-    assert file.read_bytes() == before
-
-
-def test_two_files_have_no_placeholder_in_common() -> None:
-    assert placeholder(REASONS, {}) != placeholder(REASONS, {})
+        write_counts_file(connection, file, cells=cells, lists=None, tally=tally, threshold="ab")
+        assert counts_footer(read_footer(connection, file), "x") == Footer(tally, "ab")
 
 
 def test_any_tool_reads_the_file_and_shows_the_key(tmp_path: Path) -> None:
@@ -91,10 +60,15 @@ def test_any_tool_reads_the_file_and_shows_the_key(tmp_path: Path) -> None:
     said = {"lists": 3, "rejected": {WHY: 1}, "left_out": {"clicks outside their list": 2}}
     metadata = pq.read_metadata(tmp_path / "counts.parquet").metadata
     assert json.loads(metadata[b"prudent_tally"]) == said
-    assert metadata[b"prudent_counts"] == b"1"
-    rows = sorted(duckdb.execute(counts.sql).fetchall())
-    assert sorted(pq.read_table(tmp_path / "counts.parquet").to_pandas().itertuples(index=False, name=None)) == rows
-    assert sorted(pl.read_parquet(tmp_path / "counts.parquet").rows()) == rows
+    assert metadata[b"prudent_counts"] == b"2"
+    assert metadata[b"prudent_sample"] == b"g"
+    cells, lists = sorted(duckdb.execute(counts.sql).fetchall()), [("shoes", ["a", "b"], [True, False], 3)]
+    arrow = pq.read_table(tmp_path / "counts.parquet").to_pylist()
+    polars = pl.read_parquet(tmp_path / "counts.parquet").to_dicts()
+    for rows in (arrow, polars):
+        assert sorted(tuple(row.values())[:7] for row in rows if row["position"]) == cells
+        whole = [row for row in rows if not row["position"]]
+        assert [tuple(row[name] for name in ("context", "items", "clicks", "n")) for row in whole] == lists
 
 
 def test_counts_need_no_manifest(tmp_path: Path) -> None:
@@ -108,9 +82,9 @@ def test_counts_need_no_manifest(tmp_path: Path) -> None:
     assert prudent.Counts.read(tmp_path / "both.parquet").tally == counts.tally + counts.tally
 
 
-def test_older_files_have_their_tally_in_the_manifest(tmp_path: Path) -> None:
+def test_files_of_spark_have_their_tally_in_the_manifest(tmp_path: Path) -> None:
     file = tmp_path / "old.parquet"
-    write_old(file)
+    write_without_tally(file)
     assert prudent.Counts.read(file).tally == Tally(3, {WHY: 1}, {"clicks outside their list": 2})
     for content in ("not JSON", "[]", '{"lists": 3}', '{"rejected": {"context missing": "9"}}'):
         manifest_path(file).write_text(content)
@@ -121,14 +95,10 @@ def test_older_files_have_their_tally_in_the_manifest(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("said", ["", "{}", "[1]", '{"lists": 1.5, "rejected": {}}', '{"lists": 1, "rejected": [2]}'])
-def test_a_tally_that_is_none(said: str, tmp_path: Path) -> None:
+def test_a_damaged_tally(said: str, tmp_path: Path) -> None:
     file = tmp_path / "x.parquet"
     with duckdb.connect() as connection:
-        connection.execute(f"copy (select 1 as context, 2 as item) to '{file}' ({counts_format(said)})")
-    with pytest.raises(CountsError, match="does not hold counts, although it says so"):
+        footer = f"{{prudent_counts: '{COUNTS_VERSION}', prudent_tally: '{said}'}}"
+        connection.execute(f"copy (select 1 as context, 2 as item) to '{file}' (format parquet, kv_metadata {footer})")
+    with pytest.raises(CountsError, match="marked as counts, but its tally is damaged"):
         prudent.Counts.read(file)
-
-
-def test_text_and_tally_are_the_same() -> None:
-    tally = replace(count(LISTS).tally, rejected={"it's": 1})
-    assert Tally.from_json(json.loads(tally_text(tally))) == tally

@@ -12,7 +12,8 @@ from prudent.base.arrays import FloatArray, IntArray
 from prudent.bounds.base import Scores, bounds, check_delta
 from prudent.bounds.bayes import PosteriorBound, Prior, PriorRule
 from prudent.click_models.base import Evidence
-from prudent.counts.cells import FEWEST, MOST
+from prudent.counts.sampling import MOST
+from prudent.storage.sketch import FEWEST
 
 
 @bounds.register("exposure")

@@ -10,7 +10,8 @@ from prudent.base.arrays import FloatArray, IntArray
 from prudent.base.text import percent, several
 from prudent.click_models.position_based import not_compared, per_position, position_groups, position_links
 from prudent.counts.cells import Cells
-from prudent.counts.counts import MAX_REJECTED, Counts
+from prudent.counts.counts import Counts
+from prudent.counts.rejected import MAX_REJECTED
 
 FEW = 10
 """Impressions below which a click-through rate is mostly noise."""

@@ -19,7 +19,8 @@ from prudent.click_models.base import (
     read_probabilities,
     warn_unsettled,
 )
-from prudent.counts.cells import MOST, Cells
+from prudent.counts.cells import Cells
+from prudent.counts.sampling import MOST
 
 LINK = 20
 """Impressions that an item needs at each of two positions before it links them.

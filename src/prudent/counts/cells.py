@@ -1,11 +1,12 @@
-"""Cells: the counts as arrays, from which click models fold their evidence; and how many are enough to learn from."""
+"""Cells: the counts as arrays, from which click models fold their evidence, and the one code of a cell as a number."""
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from prudent.base.arrays import BoolArray, FloatArray, IntArray
+from prudent.counts import sampling
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ class Cells:
         return int(self.position.max(initial=0))
 
     def only(self, contexts: BoolArray) -> "Cells":
-        """The cells of some contexts, which are numbered anew."""
+        """The cells of these contexts, which are numbered anew."""
         kept = contexts[self.context]
         cell = kept[self.pair]
         return Cells(
@@ -56,13 +57,13 @@ class Cells:
 
     def heaviest(self) -> "Cells":
         """The cells of enough contexts to learn position parameters from."""
-        if self.pairs <= MOST and len(self.n) <= MOST_CELLS:
+        if self.pairs <= sampling.MOST and len(self.n) <= sampling.MOST_CELLS:
             return self
         context = self.context[self.pair]
         longest = np.zeros(self.contexts, np.int64)
         np.maximum.at(longest, context, self.position)
-        pairs, cells = (np.bincount(of, minlength=self.contexts) for of in (self.context, context))
-        return self.only(heaviest(np.arange(self.contexts), pairs, cells, self.lists_per_context(), longest))
+        pairs, cells = (np.bincount(numbers, minlength=self.contexts) for numbers in (self.context, context))
+        return self.only(sampling.heaviest(np.arange(self.contexts), pairs, cells, self.lists_per_context(), longest))
 
     def per_pair(self, where: BoolArray | slice = slice(None)) -> FloatArray:
         """Impressions of each pair in the cells that `where` keeps."""
@@ -75,43 +76,49 @@ class Cells:
         return lists.astype(np.float64, copy=False)
 
 
-# --- how many are enough ----------------------------------------------------------------------------------------------
+class CellCodec(NamedTuple):
+    """A cell as one number: pair, position, prev, click and more, from the highest bits to the lowest.
 
-MOST = 200_000
-"""Pairs to learn from: a handful of numbers need no billion rows."""
-MOST_CELLS = 2_000_000
-"""The same in cells, of which a pair that was shown often has many."""
-FEWEST = 5
-"""Contexts to learn from, however large they are: a few giant ones must not stand for all."""
-
-
-def enough(pairs: IntArray, cells: IntArray, share: float = 1.0) -> int:
-    """How many contexts, of so many pairs and cells each and in this order, are enough to learn from."""
-    limits = ((pairs, share * MOST), (cells, share * MOST_CELLS))
-    few = [np.searchsorted(np.cumsum(of), most, side="right") for of, most in limits]
-    return max(int(min(few)), min(FEWEST, len(pairs)))
-
-
-def heaviest(order: IntArray, pairs: IntArray, cells: IntArray, lists: FloatArray, longest: IntArray) -> BoolArray:
-    """Which contexts to learn position parameters from; where they have equally many lists, the first in `order`.
-
-    They are the same in all contexts, and are learned where there is most to learn from, half of it from contexts that
-    have a list of full length, or the last positions might be missing.
+    So numbers in ascending order are cells in their order.
     """
-    order = order[np.argsort(-lists[order], kind="stable")]
-    full = order[longest[order] == longest.max(initial=0)]
-    full = full[: enough(pairs[full], cells[full], 0.5)]
-    order = np.concatenate([full, order[~np.isin(order, full)]])
-    chosen = np.zeros(len(pairs), bool)
-    chosen[order[: enough(pairs[order], cells[order])]] = True
-    return chosen
 
+    bits: int  # that a position takes
 
-# --- who has cells ----------------------------------------------------------------------------------------------------
+    @classmethod
+    def up_to(cls, positions: int) -> "CellCodec":
+        """The codec for lists of at most so many positions."""
+        return cls(int(positions).bit_length())
+
+    @property
+    def span(self) -> int:
+        """How many numbers one pair takes."""
+        return 1 << (2 * self.bits + 2)
+
+    def encode(self, pair: IntArray, position: IntArray, prev: IntArray, click: BoolArray, more: BoolArray) -> IntArray:
+        """Arrays to numbers; the arrays are broadcast against each other."""
+        return np.asarray(((((pair << self.bits) + position) << self.bits) + prev) * 4 + click * 2 + more)
+
+    def sql(self, pair: str) -> str:
+        """The same in SQL, from the columns of a counts file and an expression for the number of the pair."""
+        size = 1 << self.bits
+        return f"(({pair} * {size} + position) * {size} + prev) * 4 + click::int * 2 + more::int"
+
+    def decode(self, cell: IntArray, n: FloatArray, context: IntArray) -> Cells:
+        """Cells from their sorted numbers, how often each occurred, and the context of each pair."""
+        size = 1 << self.bits
+        return Cells(
+            context=context,
+            pair=cell >> (2 * self.bits + 2),
+            position=(cell >> (self.bits + 2)) & (size - 1),
+            prev=(cell >> 2) & (size - 1),
+            click=(cell & 2) > 0,
+            more=(cell & 1) > 0,
+            n=n,
+        )
 
 
 class Counted(Protocol):
-    """What click models learn from: counts in files, or lists in memory."""
+    """Something that has cells: counts in files, or lists in memory."""
 
     @property
     def cells(self) -> Cells:

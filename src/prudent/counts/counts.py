@@ -10,12 +10,16 @@ from os import PathLike, fspath
 from pathlib import Path
 
 import duckdb
+import numpy as np
 
 from prudent.base.errors import CountsError, LogError, UsageError
 from prudent.counts.cells import Cells
 from prudent.counts.days import UNIT, check_not_merged, choose, day_folder, place
-from prudent.counts.index import Index, number
+from prudent.counts.index import Index, name_types, number
+from prudent.counts.lists import ListBatch, as_batches
+from prudent.counts.rejected import MAX_REJECTED, check_max_rejected, check_tally
 from prudent.counts.remote import find_remote, read_tallies
+from prudent.counts.sampling import sample_threshold
 from prudent.engines.base import Engine
 from prudent.engines.duckdb.count import count_lists
 from prudent.engines.duckdb.engine import DuckDB
@@ -25,14 +29,12 @@ from prudent.logs.log import Candidates, Log
 from prudent.storage.files import TemporaryFolder, check_not_read, replacing
 from prudent.storage.filesystem import Location, check_apart, fetch, find, has_scheme, locate, subfolders, write_text
 from prudent.storage.manifest import Days, Manifest, Source, Tally
-from prudent.storage.parquet import counts_format, counts_in, read_footer, tally_text, version_in
-from prudent.storage.quoting import file_text, text
+from prudent.storage.parquet import CELL_KEYS, counts_footer, counts_version, read_footer, write_counts_file
+from prudent.storage.quoting import file_text
+from prudent.storage.sketch import NOTHING, SAMPLE_LISTS, below
 
-MAX_REJECTED = 0.01
-"""Share of rejected lists from which on something is wrong with the log rather than with its lists."""
-
-COLUMNS = ("context", "item", "position", "prev", "click", "more", "n")
-_KEYS = ", ".join(COLUMNS[:-1])
+COLUMNS = (*CELL_KEYS, "n")
+_KEYS = ", ".join(CELL_KEYS)
 QUERY = package_files("prudent.engines").joinpath("sql/counts.sql").read_text(encoding="utf-8")
 
 
@@ -108,7 +110,8 @@ class Counts:
             )
         with self.engine.connect(spill=Path(path).parent) as connection, replacing(path) as part:
             connection.execute("set preserve_insertion_order = false")
-            connection.execute(f"copy ({self.sql}) to {text(part)} ({counts_format(tally_text(self.tally))})")
+            threshold, lists = self._sample(connection)
+            write_counts_file(connection, part, cells=self.sql, lists=lists, tally=self.tally, threshold=threshold)
         self.manifest.write(path)
 
     @property
@@ -170,10 +173,10 @@ class Counts:
             # From 2⁴³ impressions of one cell on the product would not fit, and DuckDB would stop rather than wrap.
             n = f"sum(n * {list(self.weights)}[file_index::bigint + 1])::bigint"
         elif len(self._here) == 1:
-            return f"select {_KEYS}, n from {self._source}"
+            return f"select {_KEYS}, n from {self._source} where position > 0"
         else:
             n = "sum(n)::bigint"
-        return f"select {_KEYS}, {n} as n from {self._source} group by {_KEYS}"
+        return f"select {_KEYS}, {n} as n from {self._source} where position > 0 group by {_KEYS}"
 
     @property
     def _source(self) -> str:
@@ -218,6 +221,33 @@ class Counts:
     def cells(self) -> Cells:
         """The histogram as arrays."""
         return self.index.whole().cells
+
+    def sample(self) -> ListBatch:
+        """The whole lists that counts keep: all lists of a random sample of contexts (`prudent.storage.sketch`).
+
+        It is the sample that the whole log would give, whether it was counted at once or by days; ``n`` is how often a
+        list was shown, also under a half-life. Empty where a file keeps no lists.
+        """
+        with self.engine.connect() as connection:
+            _, lists = self._sample(connection)
+            if lists is None:
+                none = np.zeros((0, 0), np.int64)
+                return ListBatch(none.ravel(), none, none.astype(bool), none.ravel())
+            connection.execute(f"create temp table sample as from ({lists}) order by context, items, clicks")
+            (batch,) = as_batches(connection, ["(select *, rowid as list from sample)"])
+            return batch
+
+    def _sample(self, connection: duckdb.DuckDBPyConnection) -> tuple[str, str | None]:
+        """The threshold of the sample, and a query for its lists, if it has any."""
+        threshold = min(counts_footer(read_footer(connection, file), str(file)).threshold for file in self._here)
+        if threshold == NOTHING:
+            return NOTHING, None
+        lists = f"from {self._source} where position = 0"
+        if len(self._here) > 1:
+            contexts = f"select context, sum(n) as lists {lists} and {below(threshold)} group by context"
+            threshold = min(threshold, sample_threshold(connection, contexts, SAMPLE_LISTS))
+        keys = "context, items, clicks"
+        return threshold, f"select {keys}, sum(n)::bigint as n {lists} and {below(threshold)} group by {keys}"
 
 
 def count(
@@ -288,23 +318,6 @@ def _count_to_folder(
     return counts
 
 
-def check_max_rejected(max_rejected: float) -> None:
-    """It is a share."""
-    if not isinstance(max_rejected, int | float) or not 0 <= max_rejected <= 1:
-        raise UsageError(f"max_rejected is {max_rejected}; it is a share, between 0 and 1.")
-
-
-def check_tally(tally: Tally, log: Log, max_rejected: float) -> None:
-    """Stop where there was nothing to count, or too much of it was wrong."""
-    if tally.lists + tally.bad == 0:
-        raise LogError(f"{log.name} has no lists: there is not a single row in it.")
-    if tally.share_rejected > max_rejected:
-        raise LogError(
-            f"{tally.bad} of {tally.lists + tally.bad} lists in {log.name} are bad ({tally.share_rejected:.1%}, "
-            f"more than max_rejected={max_rejected:g} (--max-rejected) allows): {'; '.join(tally.reasons)}."
-        )
-
-
 def which_are_counts(files: Sequence[Path]) -> list[Path]:
     """Those of the files that hold counts, whatever their names."""
     with DuckDB().connect() as connection:
@@ -315,7 +328,7 @@ def _holds_counts(connection: duckdb.DuckDBPyConnection, file: Path) -> bool:
     if first_bytes(file, 4) != b"PAR1":
         return False
     try:
-        return version_in(read_footer(connection, file)) is not None
+        return counts_version(read_footer(connection, file)) is not None
     except duckdb.Error:
         return False
 
@@ -337,7 +350,7 @@ def _read_tally(connection: duckdb.DuckDBPyConnection, file: Path) -> Tally:
     except duckdb.Error as error:
         raise CountsError(f"Cannot read {file}: {str(error).splitlines()[0]}") from error
     try:
-        return counts_in(footer, str(file)) or _tally_beside(connection, file)
+        return counts_footer(footer, str(file)).tally or _tally_beside(connection, file)
     except duckdb.Error as error:
         raise CountsError(f"{file} does not hold counts, although it says so. Count the log again.") from error
 
@@ -353,10 +366,3 @@ def _tally_beside(connection: duckdb.DuckDBPyConnection, file: Path) -> Tally:
         manifest = Manifest.read(file.parent, "counts")
     lists = count_lists(connection, file)
     return Tally(lists) if manifest is None else replace(manifest.sources["log"].tally, lists=lists)
-
-
-def name_types(connection: duckdb.DuckDBPyConnection, file: Path) -> Sequence[str]:
-    """What contexts and items are in a file: names of the one kind are never names of another."""
-    described = connection.execute(f"describe select context, item from read_parquet({file_text(file)})").fetchall()
-    kinds = {"VARCHAR": "text", "UBIGINT": "unsigned integers"}
-    return [kinds.get(row[1], "integers") for row in described]

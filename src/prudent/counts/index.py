@@ -7,6 +7,7 @@ a part is a stretch of both.
 
 from collections.abc import Generator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import NamedTuple
 
 import duckdb
@@ -14,9 +15,10 @@ import numpy as np
 
 from prudent.base.arrays import BoolArray, FloatArray, IntArray
 from prudent.base.errors import LogError
-from prudent.counts.cells import Cells
+from prudent.counts.cells import CellCodec, Cells
 from prudent.engines.duckdb.open import INTEGERS, name_as, opened
 from prudent.logs.log import Candidates
+from prudent.storage.quoting import file_text
 
 _BYTES = 160  # that one cell costs at most on its way through the arrays
 _BYTES_TO_JOIN = 100  # that one pair costs while cells find their numbers
@@ -82,17 +84,18 @@ class Index:
         finally:
             _limit_memory(self.connection, _DATABASE * self.memory)
 
-    def some(self, contexts: BoolArray) -> Part:
+    def only(self, contexts: BoolArray) -> Part:
         """Only the contexts that are marked, numbered anew."""
         if contexts.all():
             return self.whole()
-        chosen = np.flatnonzero(np.repeat(contexts, self.pairs_of))
+        chosen, span = np.flatnonzero(np.repeat(contexts, self.pairs_of)), self._codec.span
         cursor = self.connection.cursor()
         cursor.register("chosen", {"row": chosen})
         found = cursor.execute(
-            f"select cell, n from cells where cell // {self._span} in (select row from chosen) order by cell"
+            f"select cell, n from cells where cell // {span} in (select row from chosen) order by cell"
         ).fetchnumpy()
-        found["cell"] = np.searchsorted(chosen, found["cell"] // self._span) * self._span + found["cell"] % self._span
+        pair, rest = np.divmod(found["cell"], span)
+        found["cell"] = np.searchsorted(chosen, pair) * span + rest
         eligible = cursor.execute(
             "select eligible from pairs where rowid in (select row from chosen) order by rowid"
         ).fetchnumpy()["eligible"]
@@ -104,19 +107,15 @@ class Index:
         return found.fetchnumpy()["rowid"].astype(np.int64)
 
     @property
-    def _size(self) -> int:
-        return 1 << int(self.positions).bit_length()
-
-    @property
-    def _span(self) -> int:
-        return 4 * self._size * self._size  # the numbers that the cells of one pair have room in
+    def _codec(self) -> CellCodec:
+        return CellCodec.up_to(self.positions)
 
     def _part(self, first: int, last: int) -> Part:
         start = int(self.pairs_of[:first].sum())
         end = start + int(self.pairs_of[first:last].sum())
         found = self.connection.execute(
-            f"select cell - {start * self._span} as cell, n from cells "
-            f"where cell >= {start * self._span} and cell < {end * self._span} order by cell"
+            f"select cell - {start * self._codec.span} as cell, n from cells "
+            f"where cell >= {start * self._codec.span} and cell < {end * self._codec.span} order by cell"
         ).fetchnumpy()
         eligible = self.connection.execute(
             f"select eligible from pairs where rowid >= {start} and rowid < {end} order by rowid"
@@ -124,17 +123,8 @@ class Index:
         return Part(start, first, self._cells(self.pairs_of[first:last], found), eligible)
 
     def _cells(self, sizes: IntArray, found: dict[str, IntArray]) -> Cells:
-        cell, size = found["cell"], self._size
-        bits = size.bit_length() - 1
-        return Cells(
-            context=np.repeat(np.arange(len(sizes)), sizes),
-            pair=cell >> (2 * bits + 2),
-            position=(cell >> (bits + 2)) & (size - 1),
-            prev=(cell >> 2) & (size - 1),
-            click=(cell & 2) > 0,
-            more=(cell & 1) > 0,
-            n=found["n"] / self.unit,  # exact below 2⁵³ of it
-        )
+        n = found["n"] / self.unit  # exact below 2⁵³ of it
+        return self._codec.decode(found["cell"], n, np.repeat(np.arange(len(sizes)), sizes))
 
 
 def _memory_limit(connection: duckdb.DuckDBPyConnection) -> int:
@@ -188,7 +178,7 @@ def number(
     )
     found = of.fetchnumpy()
     longest = int(found["longest"].max(initial=0))
-    _make_cells(connection, counts, 1 << longest.bit_length(), found["pairs"], int(_DATABASE * memory))
+    _make_cells(connection, counts, CellCodec.up_to(longest), found["pairs"], int(_DATABASE * memory))
     if costly:
         run("drop table histogram")
     run("set preserve_insertion_order = true")  # a policy is written as it lies
@@ -206,7 +196,9 @@ def number(
     )
 
 
-def _make_cells(connection: duckdb.DuckDBPyConnection, counts: str, size: int, pairs_of: IntArray, memory: int) -> None:
+def _make_cells(
+    connection: duckdb.DuckDBPyConnection, counts: str, codec: CellCodec, pairs_of: IntArray, memory: int
+) -> None:
     """The table `cells`: a cell as one number, pair first and more last, so that sorting it sorts the cells.
 
     Names find their numbers for some contexts at a time: a join that has to spill too much of its pairs gives up.
@@ -227,8 +219,8 @@ def _make_cells(connection: duckdb.DuckDBPyConnection, counts: str, size: int, p
             run("set variable highest = ?", [highest])
             of = f"from ({counts}) where context between getvariable('lowest') and getvariable('highest')"
         run(
-            f"insert into cells select ((row * {size} + position) * {size} + prev) * 4 + click::int * 2 + more::int "
-            f"as cell, n from ({of}) join ({names}) using (context, item) order by cell"
+            f"insert into cells select {codec.sql('row')} as cell, n "
+            f"from ({of}) join ({names}) using (context, item) order by cell"
         )
         first, start = last, end
 
@@ -255,3 +247,10 @@ def _read(connection: duckdb.DuckDBPyConnection, table: Candidates) -> None:
         connection.execute(f"create table candidates as select distinct {', '.join(names)} from source")
     if not connection.execute("select count(*) from candidates").fetchall()[0][0]:
         raise LogError(f"{table.name} offers no candidate: it has no rows.")
+
+
+def name_types(connection: duckdb.DuckDBPyConnection, file: Path, item: str = "item") -> list[str]:
+    """Of which type contexts and items are in a Parquet file: a name of one type never equals one of another."""
+    described = connection.execute(f"describe select context, {item} from read_parquet({file_text(file)})").fetchall()
+    kinds = {"VARCHAR": "text", "UBIGINT": "unsigned integers"}
+    return [kinds.get(row[1], "integers") for row in described]

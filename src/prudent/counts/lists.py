@@ -1,25 +1,28 @@
-"""ListBatch: logged lists as arrays, for what counts do not keep: whole lists and their propensities."""
+"""ListBatch: logged lists as arrays, for what cells do not keep: whole lists and their propensities."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from importlib.resources import files as package_files
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import numpy as np
 
-from prudent.base.arrays import BoolArray, IntArray
+from prudent.base.arrays import BoolArray, FloatArray, IntArray
 from prudent.base.errors import LogError
-from prudent.counts.cells import FEWEST, Cells
-from prudent.counts.counts import check_tally
+from prudent.counts.cells import CellCodec, Cells
+from prudent.counts.index import name_types
+from prudent.counts.rejected import check_tally
+from prudent.counts.sampling import sample_threshold
 from prudent.engines.duckdb.engine import DuckDB
 from prudent.logs.log import Log
 from prudent.storage.files import TemporaryFolder
 from prudent.storage.manifest import Tally
 from prudent.storage.quoting import file_text, text
+from prudent.storage.sketch import below
 
-QUERY = package_files("prudent.engines").joinpath("sql/lists.sql").read_text(encoding="utf-8")
+_CHUNK = 250_000  # lists that become arrays at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,6 +36,7 @@ class ListBatch:
     items: IntArray  # this and the rest: one row per list; pairs from the top down, −1 below the end of a short list
     clicks: BoolArray
     n: IntArray  # how often that list was shown and clicked in that way
+    propensity: FloatArray | None = None  # of the first k items, for each k; NaN where it is not known
 
     @property
     def length(self) -> int:
@@ -56,135 +60,142 @@ class ListBatch:
         rows = np.append(kept, True)[self.items].all(axis=1)
         number = np.append(np.cumsum(kept) - 1, -1)  # −1, below the end of a short list, stays −1
         _, context = np.unique(self.context[kept], return_inverse=True)
-        return ListBatch(context, number[self.items[rows]], self.clicks[rows], self.n[rows])
+        propensity = None if self.propensity is None else self.propensity[rows]
+        return ListBatch(context, number[self.items[rows]], self.clicks[rows], self.n[rows], propensity)
 
     @cached_property
     def cells(self) -> Cells:
-        """The histogram that an engine would make of these lists, cell for cell."""
-        place = np.arange(1, self.length + 1)
-        clicked_at = np.where(self.clicks, place, 0)
-        upto = np.maximum.accumulate(clicked_at, axis=1)
-        prev = np.zeros_like(upto)
-        prev[:, 1:] = upto[:, :-1]
-        more = upto[:, -1:] > place
+        """The cells that an engine would count in these lists."""
+        position = np.arange(1, self.length + 1)
+        last_click = np.maximum.accumulate(np.where(self.clicks, position, 0), axis=1)
+        prev = np.zeros_like(last_click)
+        prev[:, 1:] = last_click[:, :-1]
         inside = self.items >= 0
-        size = self.length + 1
-        # A cell as one number, pair first and more last: sorting it sorts the cells.
-        cell = ((self.items * size + place) * size + prev) * 4 + self.clicks * 2 + more
-        cell, weight = cell[inside], np.broadcast_to(self.n[:, None], cell.shape)[inside]
-        span = len(self.context) * size * size * 4
+        codec = CellCodec.up_to(self.length)
+        more = last_click[:, -1:] > position
+        cell = codec.encode(self.items.astype(np.int64), position, prev, self.clicks, more)[inside]
+        weight = np.broadcast_to(self.n[:, None], inside.shape)[inside]
+        span = len(self.context) * codec.span
         if span <= 16 * cell.size:  # few possible cells: a table of them is cheaper than sorting what occurs
             table = np.bincount(cell, weight, minlength=span)
-            found = np.flatnonzero(table)
-            n = table[found].astype(np.float64, copy=False)
+            cell = np.flatnonzero(table)
+            n = table[cell]
         else:
-            found, which = np.unique(cell, return_inverse=True)
-            n = np.bincount(which, weight).astype(np.float64, copy=False)
-        return Cells(
-            context=self.context,
-            pair=found // (4 * size * size),
-            position=found // (4 * size) % size,
-            prev=found // 4 % size,
-            click=(found & 2) > 0,
-            more=(found & 1) > 0,
-            n=n,
-        )
+            cell, which = np.unique(cell, return_inverse=True)
+            n = np.bincount(which, weight)
+        return codec.decode(cell, n.astype(np.float64, copy=False), self.context)
 
 
 # --- reading ----------------------------------------------------------------------------------------------------------
 
 
 def read_lists(
-    log: Log, engine: DuckDB, length: int | None, max_rejected: float
-) -> tuple[duckdb.DuckDBPyConnection, ListBatch, Tally]:
-    """Whole lists, cut after `length` positions, as arrays, and a database that knows the names of their numbers.
-
-    The rowids of its tables `pairs` and `contexts` are the numbers.
-    """
-    connection, (shown,), (tally,) = read_parts([log], engine, length, max_rejected)
-    return connection, shown, tally
-
-
-def read_parts(
     logs: Sequence[Log],
     engine: DuckDB,
-    length: int | None,
+    *,
     max_rejected: float,
+    length: int | None = None,
     where: str = "true",
     most: int | None = None,
 ) -> tuple[duckdb.DuckDBPyConnection, list[ListBatch], list[Tally]]:
-    """The same for several logs, whose pairs share their numbers.
+    """The lists of logs, cut after `length` positions, as arrays with common numbers, and a database of their names.
 
-    `where` is a condition on contexts that the engine keeps to. Where there are more than `most` lists, only some
-    contexts become arrays, with all of their lists, and the tallies are of everything: see `sample_of` for both.
+    The rowids of its tables `pairs` and `contexts` are the numbers. `where` is a condition on contexts that the engine
+    reads. Where the logs have more than `most` lists, a sample of contexts becomes arrays, with all of their lists
+    (`prudent.storage.sketch`); the tallies are those of whole logs.
     """
     folder = TemporaryFolder()
-    longest = None if length is None else min(length, 1 << 31)  # DuckDB counts in 64 bits
-    files, tallies = [], []
-    for number, log in enumerate(logs):
-        files.append(folder.path / f"lists{number}.parquet")
-        tallies.append(replace(engine.lists(log, QUERY, files[-1], length=longest, where=where), left_out=log.left_out))
-        check_tally(tallies[-1], log, max_rejected)
+    files = [folder.path / f"lists{number}.parquet" for number in range(len(logs))]
+    tallies = [
+        write_lists(log, engine, file, max_rejected=max_rejected, length=length, where=where)
+        for log, file in zip(logs, files, strict=True)
+    ]
     connection = engine.open()
-    run = connection.execute
-    _check_names(connection, logs, files)
+    kinds = [name_types(connection, file, "items[1]") for file in files]
+    for log, kind in zip(logs, kinds, strict=True):
+        if kind != kinds[0]:
+            raise LogError(
+                f"{logs[0].name} names its contexts and items by {' and '.join(kinds[0])}, {log.name} by "
+                f"{' and '.join(kind)}: they have nothing in common."
+            )
+    condition = "true"
     if most is not None and sum(tally.lists for tally in tallies) > most:
-        shown = " union all ".join(f"select context, n from read_parquet({file_text(file)})" for file in files)
-        condition = sample_of(connection, f"select context, sum(n) as lists from ({shown}) group by context", most)
-        some = [folder.path / f"some{number}.parquet" for number in range(len(files))]
-        for file, target in zip(files, some, strict=True):
-            run(f"copy (from read_parquet({file_text(file)}) where {condition}) to {text(target)} (format parquet)")
-        files = some
-    sources = [f"read_parquet({file_text(file)}, file_row_number = true)" for file in files]
+        listed = f"read_parquet([{', '.join(map(file_text, files))}])"
+        contexts = f"select context, sum(n) as lists from {listed} group by context"
+        condition = below(sample_threshold(connection, contexts, most))
+    tables = []
+    for number, file in enumerate(files):
+        tables.append(folder.path / f"sample{number}.parquet" if condition != "true" else file)
+        if condition != "true":
+            sample = f"from read_parquet({file_text(file)}) where {condition}"
+            connection.execute(f"copy ({sample}) to {text(tables[-1])} (format parquet)")
+    return connection, as_batches(connection, [numbered(file) for file in tables]), tallies
+
+
+def write_lists(
+    log: Log, engine: DuckDB, target: Path, *, max_rejected: float, length: int | None = None, where: str = "true"
+) -> Tally:
+    """Write the distinct lists of a log to a Parquet file: context, items, clicks, propensity where it is named, n."""
+    keys = "context, items, clicks" + ("" if log.propensity is None else ", propensity")
+    query = f"select {keys}, count(*) as n from shown group by {keys}"
+    cut = None if length is None else min(length, 1 << 31)  # DuckDB counts in 64 bits
+    tally = replace(engine.lists(log, query, target, length=cut, where=where), left_out=log.left_out)
+    check_tally(tally, log, max_rejected)
+    return tally
+
+
+def numbered(file: Path) -> str:
+    """A file of distinct lists as a source for `as_batches`."""
+    return f"(select *, file_row_number as list from read_parquet({file_text(file)}, file_row_number = true))"
+
+
+def as_batches(
+    connection: duckdb.DuckDBPyConnection,
+    sources: Sequence[str],
+    *,
+    weighed: bool = False,
+    dtype: type[np.signedinteger[Any]] = np.int64,
+) -> list[ListBatch]:
+    """Number the pairs of all sources in the order of their names, and read the lists of each source as arrays.
+
+    A source is SQL for rows of context, items, clicks, n, their own number ``list`` from 0 on and, where `weighed`,
+    propensity. The rowids of the tables `pairs` and `contexts`, which this creates, are the numbers of names.
+    """
+    run = connection.execute
     shown = " union all ".join(f"select context, unnest(items) as item from {source}" for source in sources)
     run(f"create table pairs as select distinct context, item from ({shown}) order by context, item")
     run("create table contexts as select distinct context from pairs order by context")
     sizes = run("select count(*) as n from pairs group by context order by context").fetchnumpy()["n"]
     context = np.repeat(np.arange(len(sizes)), sizes)
-    return connection, [ListBatch(context, *_arrays(connection, source)) for source in sources], tallies
+    return [_read_batch(connection, source, context, weighed, dtype) for source in sources]
 
 
-def _arrays(connection: duckdb.DuckDBPyConnection, source: str) -> tuple[IntArray, BoolArray, IntArray]:
-    """Items, clicks and n of the lists in one file."""
+def _read_batch(
+    connection: duckdb.DuckDBPyConnection, source: str, context: IntArray, weighed: bool, dtype: Any
+) -> ListBatch:
     run = connection.execute
-    lists = run(f"select n, len(items) as length from {source} order by file_row_number").fetchnumpy()
-    found = run(
-        "select list, position, pairs.rowid as pair, click from ("
-        "select file_row_number as list, context, unnest(items) as item, "
-        f"unnest(range(len(items))) as position, unnest(clicks) = 1 as click from {source}"
-        ") join pairs using (context, item)"
-    ).fetchnumpy()
-    shape = len(lists["n"]), int(lists["length"].max(initial=0))
-    items, clicks = np.full(shape, -1), np.zeros(shape, bool)
-    items[found["list"], found["position"]] = found["pair"]
-    clicks[found["list"], found["position"]] = found["click"]
-    return items, clicks, lists["n"].astype(np.int64)
-
-
-def _check_names(connection: duckdb.DuckDBPyConnection, logs: Sequence[Log], files: Sequence[Path]) -> None:
-    """7 is not '7': names of one kind are never names of another."""
-    words = {"VARCHAR": "text", "UBIGINT": "unsigned integers"}
-    first = ""
-    for log, file in zip(logs, files, strict=True):
-        described = connection.execute(f"describe select context, items[1] from read_parquet({file_text(file)})")
-        kinds = " and ".join(words.get(row[1], "integers") for row in described.fetchall())
-        first = first or kinds
-        if kinds != first:
-            raise LogError(
-                f"{logs[0].name} names its contexts and items by {first}, {log.name} by {kinds}: "
-                "they have nothing in common."
-            )
-
-
-def sample_of(connection: duckdb.DuckDBPyConnection, contexts: str, most: int) -> str:
-    """A condition that keeps contexts which together have at most so many lists, or else a few.
-
-    `contexts` is a query for context and lists. The order in which they are taken has nothing to do with what is in
-    them, and is the same in every engine and for every log.
-    """
-    found = connection.execute(
-        f"select md5(context::varchar) as hash, lists::bigint as lists from ({contexts}) order by hash"
-    ).fetchnumpy()
-    few = int(np.searchsorted(np.cumsum(found["lists"]), most, side="right"))
-    last = found["hash"][min(max(few, FEWEST), len(found["hash"])) - 1]
-    return f"md5(context::varchar) <= '{last}'"
+    lists = run(f"select n, len(items) as length from {source} order by list").fetchnumpy()
+    n, lengths = lists["n"].astype(np.int64), lists["length"]
+    shape = len(n), int(lengths.max(initial=0))
+    items, clicks = np.full(shape, -1, dtype), np.zeros(shape, bool)
+    propensity = np.full(shape, np.nan) if weighed else None
+    for first in range(0, len(n), _CHUNK):
+        rows = f"(from {source} where list >= {first} and list < {first + _CHUNK})"
+        cells = run(
+            "select list, position, pairs.rowid as pair, click from ("
+            "select list, context, unnest(items) as item, unnest(range(len(items))) as position, "
+            f"unnest(clicks)::int = 1 as click from {rows}) join pairs using (context, item)"
+        ).fetchnumpy()
+        items[cells["list"], cells["position"]] = cells["pair"]
+        clicks[cells["list"], cells["position"]] = cells["click"]
+        if propensity is not None:
+            chunk = slice(first, first + _CHUNK)
+            # One number is that of the whole list, at its end; one per position are those given the items above.
+            given = run(
+                "select list, unnest(propensity) as p, "
+                f"unnest(range(len(items) - len(propensity), len(items))) as position from {rows}"
+            ).fetchnumpy()
+            propensity[given["list"], given["position"]] = np.ma.filled(given["p"].astype(float), np.nan)
+            steps = ~np.isnan(propensity[chunk, 0]) | (lengths[chunk] == 1)
+            propensity[chunk][steps] = np.cumprod(propensity[chunk][steps], axis=1)
+    return ListBatch(context, items, clicks, n, propensity)

@@ -10,7 +10,7 @@ from prudent.counts.days import Chosen, choose
 from prudent.storage import filesystem
 from prudent.storage.filesystem import Location
 from prudent.storage.manifest import Manifest, Tally
-from prudent.storage.parquet import counts_in
+from prudent.storage.parquet import counts_footer
 
 if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
@@ -36,7 +36,7 @@ def read_tallies(files: Sequence[Location]) -> Tally:
         entries = {
             key.decode(errors="replace"): value.decode(errors="replace") for key, value in footer.metadata.items()
         }
-        tally = counts_in(entries, file.name)
+        tally = counts_footer(entries, file.name).tally
         kinds[file.name] = _kinds(footer.schema)
         if kinds[file.name] != kinds[files[0].name]:
             first = kinds[files[0].name]

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from prudent.base.errors import UsageError
-from prudent.counts.counts import MAX_REJECTED, Counts, count, which_are_counts
+from prudent.counts.counts import Counts, count, which_are_counts
+from prudent.counts.rejected import MAX_REJECTED
 from prudent.engines.duckdb.engine import DuckDB
 from prudent.logs.formats import find_files, is_path
 from prudent.logs.log import as_log

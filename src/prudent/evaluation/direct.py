@@ -290,7 +290,8 @@ class Direct:
         """All contexts, without each of the groups of lists."""
         held = self.held
         shift = np.random.default_rng(_SEED + 1).integers(0, GROUPS, len(held.n))
-        return [replace(held, n=held.n - (held.n + (shift + number) % GROUPS) // GROUPS) for number in range(GROUPS)]
+        left = (held.n - (held.n + (shift + number) % GROUPS) // GROUPS for number in range(GROUPS))
+        return [replace(held, lists=replace(held.lists, n=n)) for n in left]
 
     def _learn_again(self, cells: Cells) -> Fitted:
         model = self.fitted.model

@@ -9,7 +9,8 @@ from typing import Any
 from prudent.base.errors import PrudentWarning, UsageError
 from prudent.base.spec import check_number, check_word, whole_number
 from prudent.base.text import Column, text_table
-from prudent.counts.counts import MAX_REJECTED, Counts, check_max_rejected
+from prudent.counts.counts import Counts
+from prudent.counts.rejected import MAX_REJECTED, check_max_rejected
 from prudent.engines.duckdb.engine import DuckDB
 from prudent.evaluation.estimate import INTERVALS, Asked, Estimate, IntervalName, judge
 from prudent.evaluation.estimators import Estimator, parse

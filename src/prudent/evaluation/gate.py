@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 
 from prudent.base.spec import check_number, check_share
-from prudent.counts.counts import MAX_REJECTED
+from prudent.counts.rejected import MAX_REJECTED
 from prudent.engines.duckdb.engine import DuckDB
 from prudent.evaluation.estimate import Asked, Estimate, IntervalName, judge
 from prudent.evaluation.estimators import Estimator, estimators

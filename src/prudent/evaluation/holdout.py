@@ -1,4 +1,4 @@
-"""HeldOut: lists that a policy has not learned from, as arrays, beside the lists that it would have shown."""
+"""HeldOut: the lists of a holdout as arrays, beside the list that the policy would have shown in each context."""
 
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -23,30 +23,55 @@ class CannotTellError(Exception):
 
 @dataclass(frozen=True, eq=False)
 class HeldOut:
-    """Held-out lists and the policy's list for each of their contexts, over at most K positions.
+    """The lists of a holdout and the policy's list for each of their contexts, over at most K positions.
 
-    Lists are sorted by context, items and clicks, so that what follows does not depend on the order of the log. An
-    item is the number of its pair, as in `ListBatch`; ``target`` has −1 below the end of a list and −2 for an item that
-    the context never showed. A context that the policy does not know keeps the lists it has: ``known`` is false there.
-    Lists are whole, so that click models learn from all of them; only the first ``upto`` positions earn a reward.
+    Lists are sorted by context, items and clicks, so that results do not depend on the order of the log. An item is the
+    number of its pair, as in `ListBatch`; ``target`` has −1 below the end of a list and −2 for an item that the context
+    never showed. A context that the policy does not know keeps the lists it has: ``known`` is false there. Lists are
+    whole, so that click models are fitted to all of them; only the first ``upto`` positions earn a reward.
     """
 
-    pair_context: IntArray  # one entry per pair, ascending
+    lists: ListBatch
     target: IntArray  # one row per context
     known: BoolArray  # one entry per context
-    upto: IntArray  # one entry per context: positions whose clicks are counted
-    context: IntArray  # this and the rest: one entry or row per list
-    items: NDArray[np.int32]
-    clicks: BoolArray
-    n: IntArray  # how often that list was shown and clicked in that way
-    propensity: FloatArray | None = None  # of the first k items, for each k; NaN where it is not known
+    upto: IntArray  # one entry per context: positions whose clicks count
     # Click models that estimators share; other lists, made by `replace`, start with none.
     fits: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
 
     @property
+    def pair_context(self) -> IntArray:
+        """The context of each pair."""
+        return self.lists.context
+
+    @cached_property
+    def context(self) -> IntArray:
+        """The context of each list."""
+        return self.lists.list_context
+
+    @property
+    def items(self) -> IntArray:
+        """The items of each list."""
+        return self.lists.items
+
+    @property
+    def clicks(self) -> BoolArray:
+        """The clicks on each list."""
+        return self.lists.clicks
+
+    @property
+    def n(self) -> IntArray:
+        """How often each list was shown and clicked in that way."""
+        return self.lists.n
+
+    @property
+    def propensity(self) -> FloatArray | None:
+        """The propensity of the first k items of each list."""
+        return self.lists.propensity
+
+    @property
     def length(self) -> int:
         """K."""
-        return int(self.items.shape[1])
+        return self.lists.length
 
     @property
     def contexts(self) -> int:
@@ -105,55 +130,49 @@ class HeldOut:
         return np.asarray(inside.sum(axis=1) if reward == "clicks" else inside.any(axis=1), np.float64)
 
     def only(self, contexts: BoolArray) -> "HeldOut":
-        """Some of the contexts, which are numbered anew, as are their pairs."""
-        pairs, lists = contexts[self.pair_context], contexts[self.context]
+        """The lists of these contexts, which are numbered anew, as are their pairs."""
+        pairs, rows = contexts[self.pair_context], contexts[self.context]
         number = np.append(np.cumsum(pairs) - 1, [NEVER, -1])  # −1 and −2 stay what they are, counted from the end
-        return HeldOut(
+        lists = ListBatch(
             (np.cumsum(contexts) - 1)[self.pair_context[pairs]],
-            number[self.target[contexts]],
-            self.known[contexts],
-            self.upto[contexts],
-            (np.cumsum(contexts) - 1)[self.context[lists]],
-            number[self.items[lists]].astype(np.int32),
-            self.clicks[lists],
-            self.n[lists],
-            None if self.propensity is None else self.propensity[lists],
+            number[self.items[rows]].astype(self.items.dtype),
+            self.clicks[rows],
+            self.n[rows],
+            None if self.propensity is None else self.propensity[rows],
         )
+        return HeldOut(lists, number[self.target[contexts]], self.known[contexts], self.upto[contexts])
 
     def shown(self, n: IntArray | None = None) -> ListBatch:
         """The lists as click models take them, all of them or so many of each."""
         n = self.n if n is None else n
-        some = n > 0
-        return ListBatch(self.pair_context, self.items[some].astype(np.int64), self.clicks[some], n[some])
+        rows = n > 0
+        return ListBatch(self.pair_context, self.items[rows].astype(np.int64), self.clicks[rows], n[rows])
 
 
-def hold_out(
-    shown: ListBatch,
-    target: IntArray,
-    known: BoolArray | None = None,
-    propensity: FloatArray | None = None,
-) -> HeldOut:
-    """Put lists in order; `propensity` has a row per list, with that of its first k items in column k, from 1.
+def hold_out(lists: ListBatch, target: IntArray, known: BoolArray | None = None) -> HeldOut:
+    """Put the lists of a holdout in order, beside the policy's list of every context.
 
-    In each context, positions that the policy's list does not have, or no logged list, earn nothing, neither of the
-    two: nobody can say what happens there. Contexts without a list of the policy are counted whole.
+    In each context, positions below the end of the policy's list, or of the longest logged list, earn no reward,
+    neither for the policy nor for the log: there is no evidence about them. Contexts that the policy does not know
+    count whole.
     """
     known = np.ones(len(target), bool) if known is None else known
-    context, length = shown.list_context, shown.length
+    context, length = lists.list_context, lists.length
     longest = np.zeros(len(target), np.int64)
-    np.maximum.at(longest, context, (shown.items >= 0).sum(axis=1))
+    np.maximum.at(longest, context, (lists.items >= 0).sum(axis=1))
     upto = np.where(known, np.minimum(longest, (target != -1).sum(axis=1)), longest)
     wide = np.pad(target, ((0, 0), (0, max(0, length - target.shape[1]))), constant_values=-1)[:, :length]
-    keys = [*shown.clicks.T[::-1], *shown.items.T[::-1], context]
-    order = np.lexsort(keys if propensity is None else [*propensity.T, *keys])
+    keys = [*lists.clicks.T[::-1], *lists.items.T[::-1], context]
+    order = np.lexsort(keys if lists.propensity is None else [*lists.propensity.T, *keys])
     return HeldOut(
-        shown.context,
+        ListBatch(
+            lists.context,
+            lists.items[order].astype(np.int32, copy=False),
+            lists.clicks[order],
+            lists.n[order],
+            None if lists.propensity is None else lists.propensity[order],
+        ),
         np.where(known[:, None] & (np.arange(length) < upto[:, None]), wide, -1),
         known,
         upto,
-        context[order],
-        shown.items[order].astype(np.int32, copy=False),
-        shown.clicks[order],
-        shown.n[order],
-        None if propensity is None else propensity[order],
     )

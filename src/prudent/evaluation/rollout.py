@@ -8,7 +8,7 @@ from scipy.special import betaincinv, ndtri
 from prudent.base.arrays import BoolArray, IntArray
 from prudent.base.errors import LogError
 from prudent.click_models import ClickModel, PositionBased, click_models
-from prudent.counts.counts import MAX_REJECTED
+from prudent.counts.rejected import MAX_REJECTED
 from prudent.engines.duckdb.engine import DuckDB
 from prudent.evaluation.direct import Direct, Trials, believe, direct, learn_prior, rewards, slopes, try_items
 from prudent.evaluation.estimate import Asked

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from prudent.base.errors import UsageError
-from prudent.counts import cells
+from prudent.counts import sampling
 from prudent.counts.arrow import part_from_arrow
 from prudent.counts.counts import Counts
 from prudent.counts.days import UNIT
@@ -54,7 +54,7 @@ def rank_in_spark(
         extent = Extent(lists=counts.tally.lists, **contexts.summarize(asked.min_lists * unit))
 
         def samples() -> Any:
-            heavy, fair = contexts.samples(cells.enough, cells.MOST)
+            heavy, fair = contexts.samples(sampling.enough, sampling.MOST)
             return part_from_arrow(heavy, unit)[0], part_from_arrow(fair, unit)[0]
 
         plan = learn(asked, extent, samples)

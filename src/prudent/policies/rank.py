@@ -18,9 +18,10 @@ from prudent.base.spec import whole_number
 from prudent.bounds import Bound, Scores, bounds
 from prudent.click_models import ClickModel, Evidence, click_models
 from prudent.click_models.base import Fitted
-from prudent.counts.cells import Cells, enough, heaviest
+from prudent.counts.cells import Cells
 from prudent.counts.counts import Counts
 from prudent.counts.index import Index, Part
+from prudent.counts.sampling import samples
 from prudent.engines.duckdb.engine import DuckDB
 from prudent.logs.log import Candidates
 from prudent.policies.policy import Policy
@@ -76,7 +77,7 @@ def rank(
     table = None if candidates is None else Candidates(candidates)
     names = counts.index if table is None else counts.number(table)
     extent = _measure(names, counts.tally.lists, asked.min_lists)
-    plan = learn(asked, extent, lambda: _samples(names))
+    plan = learn(asked, extent, lambda: samples(names))
     connection = names.connection.cursor()
     for part in names.parts():
         ranked = plan.rank(part)
@@ -201,24 +202,8 @@ def manifest_of(
 # --- learning ---------------------------------------------------------------------------------------------------------
 
 
-def _samples(names: Index) -> tuple[Part, Part]:
-    """The contexts with most lists, for position parameters, and contexts in a random order, as many as are enough.
-
-    A prior is about the differences between contexts and their items, and is learned from contexts that can stand for
-    all.
-    """
-    if enough(names.pairs_of, names.cells_of) == names.contexts:
-        whole = names.whole()
-        return whole, whole
-    order = names.in_random_order()
-    heavy = heaviest(order, names.pairs_of, names.cells_of, names.lists_of, names.longest_of)
-    fair = np.zeros(names.contexts, bool)
-    fair[order[: enough(names.pairs_of[order], names.cells_of[order])]] = True
-    return names.some(heavy), names.some(fair)
-
-
 def learn(asked: Asked, extent: Extent, samples: Callable[[], tuple[Part, Part]]) -> "Plan":
-    """What all contexts have in common; see `_samples` for what it is learned from."""
+    """What all contexts have in common; see `samples` for what it is learned from."""
     if not extent.clicks:
         raise LogError(f"Not one of the {extent.lists:,} lists has a click: there is nothing to learn from.")
     if not extent.contexts:

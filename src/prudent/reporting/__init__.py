@@ -6,7 +6,8 @@ from typing import Any
 from prudent.base.errors import LogError
 from prudent.click_models.check import check
 from prudent.click_models.compare import MODELS, Comparison, compare
-from prudent.counts.counts import MAX_REJECTED, Counts, count
+from prudent.counts.counts import Counts, count
+from prudent.counts.rejected import MAX_REJECTED
 from prudent.engines.duckdb.engine import DuckDB
 from prudent.evaluation.estimate import judge
 from prudent.evaluation.estimators import Estimator, parse

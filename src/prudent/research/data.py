@@ -10,7 +10,7 @@ import numpy as np
 
 from prudent.base.arrays import IntArray
 from prudent.base.errors import LogError, PrudentWarning
-from prudent.counts.lists import QUERY, ListBatch
+from prudent.counts.lists import ListBatch, write_lists
 from prudent.engines.duckdb.engine import DuckDB
 from prudent.logs.formats import find_text_files
 from prudent.logs.readers import read_labels, read_yandex, read_yandex_personalized
@@ -73,7 +73,7 @@ def read_click_log(files: Sequence[str | PathLike[str]], form: str) -> ClickLog:
     folder = TemporaryFolder()
     files_of = [folder.path / f"{number}.parquet" for number in range(3)]
     for log, file in zip(logs, files_of, strict=True):
-        if log is not None and (tally := engine.lists(log, QUERY, file, length=LENGTH)).bad:
+        if log is not None and (tally := write_lists(log, engine, file, max_rejected=1, length=LENGTH)).bad:
             warnings.warn(
                 f"{tally.bad:,} lists are left out: {'; '.join(tally.reasons)}.",
                 PrudentWarning,

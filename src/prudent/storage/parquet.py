@@ -1,92 +1,96 @@
-"""What a counts file says of itself, version and tally, in the footer of the Parquet file: one rename moves it all.
+"""Counts files: one Parquet file with the cells of a log, a sample of its lists, and, in the footer, what they are of.
 
-The tally is known only when the rows are written, and DuckDB takes the footer's values before it writes them. So it is
-given a placeholder of the right length, which is overwritten in place before the file gets its name.
+A row is one of two kinds. A *cell* says how often an item was shown in one way; a *list* says how often one whole list
+was shown and clicked in one way, for the contexts of the sample (`prudent.storage.sketch`).
+
+========  ==================================  ======================
+column    cell                                list
+========  ==================================  ======================
+context   name                                name
+item      name                                null
+position  1, 2, 3 and so on                   0
+prev      position of the last click above    0
+click     whether the item was clicked        false
+more      whether there is a click below      false
+n         how often                           how often
+items     null                                names, from the top
+clicks    null                                booleans, one per item
+========  ==================================  ======================
+
+The footer has the version of the layout (``prudent_counts``), the `Tally` as JSON (``prudent_tally``), and the
+threshold of the sample (``prudent_sample``), which is empty where a file keeps no lists; then the columns items and
+clicks may be missing. Spark cannot write keys of its own into a footer: its files have the version and the threshold
+in the metadata of the column ``n``, under the same names, and their tally in the manifest beside their folder.
 """
 
 import json
-import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 import duckdb
 
 from prudent.base.errors import CountsError
 from prudent.storage.manifest import Tally
 from prudent.storage.quoting import file_text, text
+from prudent.storage.sketch import NOTHING
 
-COUNTS_VERSION = 1
-"""Of the counts on disk; raised when a column changes its meaning."""
+COUNTS_VERSION = 2
+"""Version of the layout; raised when a column changes its meaning."""
+CELL_KEYS = ("context", "item", "position", "prev", "click", "more")
 
-_VERSION, _TALLY = "prudent_counts", "prudent_tally"
+VERSION, SAMPLE = "prudent_counts", "prudent_sample"
+_TALLY = "prudent_tally"
 _SPARK = "org.apache.spark.sql.parquet.row.metadata"
-_MOST = 2**63 - 1  # no number in a tally is longer
 
 
-def counts_format(tally: str) -> str:
-    """How DuckDB writes counts: a file says what it is, whatever its name, and what went into it."""
-    said = f"{{{_VERSION}: '{COUNTS_VERSION}', {_TALLY}: {text(tally)}}}"
-    return f"format parquet, compression zstd, kv_metadata {said}"
+class Footer(NamedTuple):
+    """What a counts file holds."""
+
+    tally: Tally | None  # None in the files of Spark
+    threshold: str  # of the sample
 
 
-def tally_text(tally: Tally) -> str:
-    """A tally as it stands in a footer."""
-    return json.dumps(tally.to_json())
+def write_counts_file(
+    connection: duckdb.DuckDBPyConnection,
+    target: Path,
+    *,
+    cells: str,
+    lists: str | None,
+    tally: Tally,
+    threshold: str = NOTHING,
+) -> None:
+    """Write a counts file: `cells` is a query for the columns of cells, `lists` one for context, items, clicks and n.
 
-
-def placeholder(reasons: Iterable[str], left_out: Mapping[str, int]) -> str:
-    """Text that stands nowhere else, as long as the longest tally that may come."""
-    most = Tally(_MOST, dict.fromkeys(reasons, _MOST), left_out)
-    return secrets.token_hex(16).ljust(len(tally_text(most)), ".")
-
-
-def fill_placeholder(file: Path, placeholder: str, tally: Tally) -> None:
-    """Write the tally over its placeholder, which must stand in the footer once.
-
-    A Parquet file ends with the footer, its length in four bytes, and the letters PAR1. Nothing in it is a checksum of
-    the footer, and JSON takes the blanks that keep the length as it was.
+    Without lists, the file keeps no sample.
     """
-    old, new = placeholder.encode(), tally_text(tally).ljust(len(placeholder)).encode()
-    with file.open("r+b") as opened:
-        opened.seek(-8, 2)
-        length, magic = int.from_bytes(opened.read(4), "little"), opened.read(4)
-        start = opened.seek(-8 - length, 2)
-        footer = opened.read(length)
-        if magic != b"PAR1" or footer.count(old) != 1 or len(new) != len(old):
-            raise AssertionError(f"{file} has no place for its tally.")
-        opened.seek(start + footer.index(old))
-        opened.write(new)
+    keys = ", ".join(CELL_KEYS)
+    rows = f"select {keys}, n from ({cells})"
+    if lists is not None:
+        rows = (
+            f"select {keys}, n, null as items, null as clicks from ({cells}) union all "
+            "select context, null, 0, 0, false, false, n, items, clicks::boolean[] "
+            f"from ({lists})"
+        )
+    entries = {VERSION: str(COUNTS_VERSION), _TALLY: json.dumps(tally.to_json()), SAMPLE: threshold}
+    footer = ", ".join(f"{key}: {text(value)}" for key, value in entries.items())
+    connection.execute(f"copy ({rows}) to {text(target)} (format parquet, compression zstd, kv_metadata {{{footer}}})")
 
 
 def read_footer(connection: duckdb.DuckDBPyConnection, file: Path) -> dict[str, str]:
-    """What a Parquet file says of itself, by key."""
+    """The metadata of a Parquet file, by key."""
     found = connection.execute(f"select key, value from parquet_kv_metadata({file_text(file)})").fetchall()
     return {bytes(key).decode(errors="replace"): bytes(value).decode(errors="replace") for key, value in found}
 
 
-def version_in(footer: Mapping[str, str]) -> str | None:
-    """The version of the counts, or none where there are no counts."""
-    return footer.get(_VERSION) or _version_by_spark(footer.get(_SPARK, "null"))
+def counts_version(footer: Mapping[str, str]) -> str | None:
+    """The version of the counts in a file, or None where it holds none."""
+    return _entry(footer, VERSION)
 
 
-def _version_by_spark(columns: str) -> str | None:
-    """Spark keeps in the footer what it was told of a column, and nothing else."""
-    try:
-        said = json.loads(columns)
-        marks = [field["metadata"][_VERSION] for field in said["fields"] if _VERSION in field["metadata"]]
-    except (ValueError, TypeError, KeyError):
-        return None
-    return str(marks[0]) if marks else None
-
-
-def tally_in(footer: Mapping[str, str]) -> Tally | None:
-    """The tally of the counts, or none in files of older versions; a ValueError where it makes no sense."""
-    return Tally.from_json(json.loads(footer[_TALLY])) if _TALLY in footer else None
-
-
-def counts_in(footer: Mapping[str, str], file: str) -> Tally | None:
-    """The tally of a file that holds counts of this version, if it has one; an error where it holds none."""
-    version = version_in(footer)
+def counts_footer(footer: Mapping[str, str], file: str) -> Footer:
+    """What a counts file of this version holds; an error where it is none."""
+    version = counts_version(footer)
     if version is None:
         raise CountsError(f"{file} does not hold counts. Make them with: prudent count LOG -o COUNTS")
     if version != str(COUNTS_VERSION):
@@ -94,6 +98,19 @@ def counts_in(footer: Mapping[str, str], file: str) -> Tally | None:
             f"{file} has counts of version {version}; this prudent reads version {COUNTS_VERSION}. Count the log again."
         )
     try:
-        return tally_in(footer)
+        tally = Tally.from_json(json.loads(footer[_TALLY])) if _TALLY in footer else None
     except ValueError as error:
-        raise CountsError(f"{file} does not hold counts, although it says so. Count the log again.") from error
+        raise CountsError(f"{file} is marked as counts, but its tally is damaged. Count the log again.") from error
+    return Footer(tally, _entry(footer, SAMPLE) or NOTHING)
+
+
+def _entry(footer: Mapping[str, str], key: str) -> str | None:
+    """An entry of the footer or, in a file of Spark, of the metadata of a column."""
+    if key in footer:
+        return footer[key]
+    try:
+        fields = json.loads(footer.get(_SPARK, "null"))["fields"]
+        marks = [field["metadata"][key] for field in fields if key in field["metadata"]]
+    except (ValueError, TypeError, KeyError):
+        return None
+    return str(marks[0]) if marks else None

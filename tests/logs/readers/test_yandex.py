@@ -288,7 +288,7 @@ def test_pages_that_are_rejected(line: str, reason: str, file: Path) -> None:
     """As in every log: a page that is not whole is counted under its reason, and may not be one of few."""
     log = read_yandex(write(file, [QUERY, line, tabs(2, 1, "C", 100)]))
     assert prudent.count(log, max_rejected=0.5).tally.rejected == {reason: 1}
-    with pytest.raises(LogError, match=f"log.tsv are bad .*1 × {reason}"):
+    with pytest.raises(LogError, match=f"log.tsv are rejected .*1 × {reason}"):
         prudent.count(log)
 
 

@@ -58,7 +58,7 @@ def test_lists_come_out_as_they_went_in(names: st.SearchStrategy[Any], layout: A
     lists = data.draw(logs(names))
     length = data.draw(st.none() | st.integers(1, 6))
     log = prudent.Log(table(lists) if layout == "lists" else rows(lists), layout=layout)
-    connection, shown, tally = read_lists(log, DuckDB(threads=2), length, max_rejected=0)
+    connection, (shown,), (tally,) = read_lists([log], DuckDB(threads=2), length=length, max_rejected=0)
     lists = cut(lists, length or reference.longest(lists))
     assert (tally.lists, tally.bad) == (len(lists), 0)
     assert sum(shown.n) == len(lists)
@@ -89,7 +89,7 @@ def test_bad_lists_are_rejected_as_they_are_counted() -> None:
     # A click that is no click counts as bad even where the list is cut above it.
     assert prudent.rank_baseline(log, "ip-ips", length=1, max_rejected=1).manifest.sources["training"] == said
     for learn in (prudent.count, lambda log: prudent.rank_baseline(log, "ips")):
-        with pytest.raises(LogError, match=r"6 of 10 lists .* are bad \(60.0%, more than max_rejected=0.01"):
+        with pytest.raises(LogError, match=r"6 of 10 lists .* are rejected \(60.0%, more than max_rejected=0.01"):
             learn(log)
 
 

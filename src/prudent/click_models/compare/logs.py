@@ -11,8 +11,9 @@ from prudent.click_models import Auto, ClickModel, click_models
 from prudent.click_models.compare.results import MODELS, Comparison
 from prudent.click_models.compare.scoring import compare_lists, read_models
 from prudent.click_models.predict import in_order, split_lists
-from prudent.counts.counts import MAX_REJECTED, Counts, check_max_rejected
-from prudent.counts.lists import ListBatch, read_parts, sample_of
+from prudent.counts.counts import Counts
+from prudent.counts.lists import ListBatch, read_lists
+from prudent.counts.rejected import MAX_REJECTED, check_max_rejected
 from prudent.counts.split import By, files_behind, split
 from prudent.engines.duckdb.engine import DuckDB
 from prudent.logs.log import Log
@@ -83,7 +84,7 @@ class TwoParts:
         length = None if length is None else whole_number("length", length, 1)
         folder = TemporaryFolder()
         logs = self._logs(log, folder, engine)
-        _, parts, tallies = read_parts(logs, engine, length, max_rejected, most=most)
+        _, parts, tallies = read_lists(logs, engine, length=length, max_rejected=max_rejected, most=most)
         roles = ("log",) if len(logs) == 1 else ("training", "holdout")
         sources = {
             role: Source(tuple(part.names), tally) for role, part, tally in zip(roles, logs, tallies, strict=True)
@@ -151,10 +152,7 @@ def choose(log: Log, counts: Counts, engine: DuckDB | None = None) -> tuple[Clic
     if counts.tally.lists < FEWEST_FOR_AUTO:
         return rule, None
     engine = engine or DuckDB()
-    contexts = f"select context, sum(n) filter (position = 1) as lists from ({counts.sql}) group by context"
-    with engine.connect() as connection:
-        some = sample_of(connection, contexts, MOST_FOR_AUTO)
-    _, (shown,), _ = read_parts([log], engine, None, 1.0, where=some)
+    shown = counts.sample()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PrudentWarning)  # about models that may not be chosen
         try:

@@ -13,21 +13,38 @@ from prudent.logs.log import REASONS, Log
 from prudent.storage.database import Database
 from prudent.storage.files import replacing
 from prudent.storage.manifest import Tally
-from prudent.storage.parquet import counts_format, fill_placeholder, placeholder
+from prudent.storage.parquet import write_counts_file
 from prudent.storage.quoting import file_text, text
+from prudent.storage.sketch import EVERYTHING, below, threshold_query
 
 
 def write_counts(database: Database, log: Log, query: str, to: Path, check: Callable[[Tally], object]) -> Tally:
     """See `Engine.count`."""
-    with replacing(to) as part:
-        with _checking(database, log, part) as connection:
-            connection.execute(f"create temp view impressions as {views.IMPRESSIONS}")
-            later = placeholder(REASONS, log.left_out)
-            connection.execute(f"copy ({query}) to {text(part)} ({counts_format(later)})")
-            tally = replace(_tally(connection, count_lists(connection, part)), left_out=log.left_out)
-            fill_placeholder(part, later, tally)
-        check(tally)
+    with replacing(to) as part, _checking(database, log, part) as connection:
+        connection.execute(f"create temp view impressions as {views.IMPRESSIONS}")
+        # The sample depends on how many lists each context has, and is chosen when the cells are counted.
+        with _removing(part.with_name(f"{part.name}.cells.part")) as file:
+            connection.execute(f"copy ({query}) to {text(file)} (format parquet, compression zstd)")
+            tally = replace(_tally(connection, count_lists(connection, file)), left_out=log.left_out)
+            check(tally)
+            cells = f"select * from read_parquet({file_text(file)})"
+            contexts = f"select context, sum(n) as lists from ({cells}) where position = 1 group by context"
+            ((threshold,),) = connection.execute(threshold_query(contexts)).fetchall()
+            threshold = threshold or EVERYTHING
+            lists = (
+                "select context, items, clicks, count(*) as n from checked "
+                f"where reason = 0 and {below(threshold)} group by context, items, clicks"
+            )
+            write_counts_file(connection, part, cells=cells, lists=lists, tally=tally, threshold=threshold)
     return tally
+
+
+@contextmanager
+def _removing(file: Path) -> Iterator[Path]:
+    try:
+        yield file
+    finally:
+        file.unlink(missing_ok=True)
 
 
 def write_lists(database: Database, log: Log, query: str, to: Path, *, length: int | None, where: str) -> Tally:

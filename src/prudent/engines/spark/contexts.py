@@ -156,7 +156,8 @@ def _rows(session: SparkSession, files: Mapping[Location, int], offer: DataFrame
     for weight, group in groups.items():
         table = session.read.parquet(*escaped(group))
         _check_columns(table, (*_KEYS, "n"), group[0].name)
-        tables.append(table.selectExpr(*_KEYS, f"n * {weight}L as n", f"{offer is None} as eligible"))
+        cells = table.where("position > 0")  # the other rows are whole lists
+        tables.append(cells.selectExpr(*_KEYS, f"n * {weight}L as n", f"{offer is None} as eligible"))
     rows = reduce(DataFrame.unionAll, tables)
     if offer is not None:
         _check_offer(offer, rows, name_of(candidates))

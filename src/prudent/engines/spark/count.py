@@ -24,8 +24,8 @@ from prudent.storage.database import Database, first_line
 from prudent.storage.files import replacing
 from prudent.storage.filesystem import Location, replacing_folder
 from prudent.storage.manifest import Tally
-from prudent.storage.parquet import COUNTS_VERSION, counts_format, tally_text
-from prudent.storage.quoting import file_text, text
+from prudent.storage.parquet import COUNTS_VERSION, VERSION, write_counts_file
+from prudent.storage.quoting import file_text
 
 if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
@@ -37,7 +37,7 @@ _READING = {
     "spark.sql.files.ignoreCorruptFiles": "false",  # a file that is skipped would be missing without a word
     "spark.sql.files.ignoreMissingFiles": "false",
 }
-_MARK = {"prudent_counts": COUNTS_VERSION}  # Spark keeps it, with the column, in the footer of every part file
+_MARK = {VERSION: COUNTS_VERSION}  # Spark keeps it, with the column, in the footer of every part file
 
 
 @contextmanager
@@ -92,7 +92,7 @@ class Job:
             tally = self._tally(int(connection.execute(query).fetchall()[0][0]))
             connection.execute("set preserve_insertion_order = false")
             try:
-                connection.execute(f"copy (from parts) to {text(part)} ({counts_format(tally_text(tally))})")
+                write_counts_file(connection, part, cells="from parts", lists=None, tally=tally)
             except duckdb.InvalidInputException as error:
                 raise LogError(f"{self.log.name} has a name that is not UTF-8: {first_line(error)}") from error
             check(tally)

@@ -17,8 +17,8 @@ from prudent.click_models.compare.logs import HOLDOUT, TwoParts
 from prudent.click_models.compare.results import MODELS
 from prudent.click_models.compare.scoring import compare_lists, read_models
 from prudent.click_models.predict import split_lists
-from prudent.counts.counts import MAX_REJECTED
 from prudent.counts.lists import ListBatch
+from prudent.counts.rejected import MAX_REJECTED
 from prudent.counts.split import By
 from prudent.engines.duckdb.engine import DuckDB
 from prudent.evaluation.tune.results import DEFAULT, Confirmation, Setting, Tuning, decide

@@ -7,8 +7,9 @@ from numpy.typing import NDArray
 
 from prudent.base.errors import LogError, UsageError
 from prudent.base.spec import whole_number
-from prudent.counts.counts import MAX_REJECTED, Counts, check_max_rejected
+from prudent.counts.counts import Counts
 from prudent.counts.lists import read_lists
+from prudent.counts.rejected import MAX_REJECTED, check_max_rejected
 from prudent.engines.duckdb.engine import DuckDB
 from prudent.logs.log import as_log
 from prudent.policies.baselines.base import Baseline, baselines
@@ -55,7 +56,7 @@ def rank_baseline(
     length = None if length is None else whole_number("length", length, 1)
     min_lists = whole_number("min_lists", min_lists, 0)
     check_max_rejected(max_rejected)
-    connection, shown, tally = read_lists(log, engine or DuckDB(), length, max_rejected)
+    connection, (shown,), (tally,) = read_lists([log], engine or DuckDB(), length=length, max_rejected=max_rejected)
     if not shown.clicks.any():
         where = "" if length is None else f" in its first {length:,} positions"
         raise LogError(f"Not one of the {tally.lists:,} lists has a click{where}: there is nothing to learn from.")

@@ -173,7 +173,7 @@ def _logged(
     marked = np.zeros(names.contexts, bool)
     marked[rows] = True
     number = np.flatnonzero(np.repeat(marked, names.pairs_of))
-    cells = names.some(marked).cells
+    cells = names.only(marked).cells
     impressions, clicks = cells.per_pair(), cells.per_pair(cells.click)
     incumbent = incumbent_lists(cells, length)
     place = np.zeros(cells.pairs, np.int64)

@@ -1,0 +1,34 @@
+"""Which contexts a sample of whole lists has: a bottom-k sketch, so that samples of parts add up to that of the whole.
+
+Contexts are ordered by the md5 of their names, an order that has nothing to do with their content and is the same in
+every engine. A sample has all lists of the first contexts that together have at most so many lists, and of at least
+`FEWEST` contexts. Its threshold is the hash of the first context that is left out: the sample is complete below it.
+
+Every context below the threshold of the whole is also below that of each part, because it has no more lists there. So
+the sample of several parts is what lies below the smallest of their thresholds, cut once more by the same rule.
+"""
+
+SAMPLE_LISTS = 50_000
+"""Lists that counts keep whole: enough to choose a click model, and few beside the cells of a large log."""
+FEWEST = 5
+"""Contexts that a sample has at least, however many lists they have: one context cannot stand for all."""
+NOTHING, EVERYTHING = "", "g"
+"""Thresholds of samples without any context and with all of them: hashes are hexadecimal digits."""
+
+
+def below(threshold: str, text_type: str = "varchar") -> str:
+    """In SQL, whether a context is below a threshold."""
+    return f"md5(cast(context as {text_type})) < '{threshold}'"
+
+
+def threshold_query(contexts: str, most: int = SAMPLE_LISTS, text_type: str = "varchar") -> str:
+    """A query, for any engine, for the threshold of a sample of at most so many lists; null where nothing is left out.
+
+    `contexts` is a query for one row per context, with the columns context and lists.
+    """
+    # A context has a list at least, so that no more than these can decide.
+    first = f"select md5(cast(context as {text_type})) as hash, lists from ({contexts}) order by hash limit {most + 1}"
+    return (
+        "select min(hash) from (select hash, sum(lists) over (order by hash) as upto, "
+        f"row_number() over (order by hash) as place from ({first})) where upto > {most} and place > {FEWEST}"
+    )
