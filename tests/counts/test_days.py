@@ -300,7 +300,7 @@ def test_compact(week: Path) -> None:
     done = prudent.compact(week, before="2026-11-05")
     assert done.file == week / "day=2026-11-01..2026-11-04" / "counts.parquet"
     assert (done.before, done.first, done.last) == (date(2026, 11, 5), date(2026, 11, 1), date(2026, 11, 4))
-    assert (done.days, done.rows_before, done.rows_after) == (4, 4 * 6, 6)
+    assert (done.days, done.rows_before, done.rows_after) == (4, 4 * 9, 9)  # 6 cells and 3 lists
     assert done.bytes_before > done.bytes_after == done.file.stat().st_size
     kept = ["day=2026-11-01..2026-11-04", "day=2026-11-05", "day=2026-11-06", "day=2026-11-07"]
     assert names(week) == kept
