@@ -72,7 +72,7 @@ def errors(kind: str, lists: int) -> Iterator[str]:
             with TemporaryDirectory() as folder:
                 counts = logged(world, lists, seed, Path(folder))
                 for column, bound in enumerate(BOUNDS):
-                    policy = prudent.rank(counts, kind, bound, candidates=Path(folder) / "truth.parquet")
+                    policy = prudent.rank(counts, kind, bound=bound, candidates=Path(folder) / "truth.parquet")
                     chosen = np.full((50, 5), -1)
                     for context, rank, item in policy.lists().select("context, rank, item").fetchall():
                         chosen[context, rank - 1] = numbers[context, item]

@@ -411,7 +411,7 @@ def test_candidates_may_be_unsigned(tmp_path: Path) -> None:
     log = pa.table({"context": [big] * 3, "items": [[big + 2, 7]] * 3, "clicks": [[1, 0], [0, 1], [1, 1]]})
     offer = pa.table({"context": pa.array([big] * 2, pa.uint64()), "item": pa.array([big + 2, 7], pa.uint64())})
     for signed, unsigned in ((log, offer), (_as(log, pa.uint64()), _as(offer, pa.int64()))):
-        policy = prudent.rank(prudent.count(prudent.Log(signed)), "cm", "mle", candidates=unsigned)
+        policy = prudent.rank(prudent.count(prudent.Log(signed)), "cm", bound="mle", candidates=unsigned)
         policy.write(tmp_path / "policy.parquet")
         assert sorted(prudent.Policy.read(tmp_path / "policy.parquet")[big]) == [7, big + 2]
 

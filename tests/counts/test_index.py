@@ -261,7 +261,7 @@ def test_large_files_are_packed_the_same_however_parts_are_cut(tmp_path: Path, m
     for most in (numbered._MOST, 50_000):
         monkeypatch.setattr(numbered, "_MOST", most)
         files.append((tmp_path / f"{most}.parquet", tmp_path / f"{most}.scores"))
-        prudent.rank(counts, "cm", "mle").write(files[-1][0], scores=files[-1][1])
+        prudent.rank(counts, "cm", bound="mle").write(files[-1][0], scores=files[-1][1])
     assert len(list(counts.index.parts())) > 2
     for one, other in zip(*files, strict=True):
         assert one.read_bytes() == other.read_bytes()

@@ -62,7 +62,7 @@ def test_the_policy_of_one_machine(
     model: str, bound: str, counts: prudent.Counts, quick: SparkSession, tmp_path: Path
 ) -> None:
     found = rank(counts, quick, tmp_path, model=model, bound=bound)
-    same(tmp_path, found, prudent.rank(counts, model, bound))
+    same(tmp_path, found, prudent.rank(counts, model, bound=bound))
 
 
 def test_with_integers_for_names_and_samples_of_contexts(

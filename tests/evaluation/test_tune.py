@@ -84,7 +84,7 @@ def test_errors_equal_plain_loops(lists: list[LoggedList], kind: str, seed: int)
     counts = strategies.count(drawn)
     expected = []
     for bound in ("bayes(delta=0.1)", "bayes(delta=0.6)", "mle"):
-        policy = prudent.rank(counts, kind, bound)
+        policy = prudent.rank(counts, kind, bound=bound)
         listed = {context: policy[context] for context in set(contexts)}
         expected.append(sum(best(c) - worth(c, listed[c]) for c in contexts) / len(contexts))
     expected.append(sum(best(c) - worth(c, items) for c, items, _ in drawn) / len(drawn))
@@ -104,7 +104,7 @@ def test_confirmation_equals_plain_loops(lists: list[LoggedList], kind: str) -> 
     pairs = sorted({(context, item) for context, items, _ in lists for item in items})
     policies = []
     for bound in both:
-        policy = prudent.rank(strategies.count(lists), kind, bound)
+        policy = prudent.rank(strategies.count(lists), kind, bound=bound)
         policies.append({context: policy[context] for context in contexts})
     weight = past.fitted.model.weight(past.fitted.parameter).tolist()
     prior = Exposure().prior(evidence)

@@ -267,7 +267,7 @@ def test_settings_come_with_their_names(tmp_path: Path) -> None:
 def test_policies_in_memory(tmp_path: Path) -> None:
     lists = [("shoes", ("a", "b"), (1, 0)), ("shoes", ("b", "a"), (0, 1)), ("boots", ("a", "c"), (0, 1))] * 30
     more = [("shoes", ("b", "a"), (1, 0)), ("shoes", ("a", "b"), (0, 1))] * 60
-    old, new = (prudent.rank(count(given), "cm", "bayes") for given in (lists, lists + more))
+    old, new = (prudent.rank(count(given), "cm", bound="bayes") for given in (lists, lists + more))
     difference = prudent.diff(old, new)
     old.write(tmp_path / "old.parquet")
     new.write(tmp_path / "new.parquet")

@@ -27,7 +27,7 @@ NUMBERED: list[LoggedList] = [(7, (1, 2), (0, 1)), (-3, (30, 4), (1, 0))]
 
 @pytest.fixture
 def policy() -> prudent.Policy:
-    return prudent.rank(count(LOG), "dcm(tail=truncate)", "bayes(delta=0.1)")
+    return prudent.rank(count(LOG), "dcm(tail=truncate)", bound="bayes(delta=0.1)")
 
 
 # --- look-up ------------------------------------------------------------------------------------------------------
@@ -59,7 +59,7 @@ def test_an_unknown_context_is_a_key_error_that_helps(policy: prudent.Policy) ->
 
 
 def test_integers_stay_integers() -> None:
-    policy = prudent.rank(count(NUMBERED), "cm", "mle")
+    policy = prudent.rank(count(NUMBERED), "cm", bound="mle")
     assert list(policy) == [-3, 7]
     assert policy[7] == [2, 1]
     assert all(type(item) is int for item in policy[-3])
@@ -117,7 +117,7 @@ def test_repr_shows_a_few_lists(policy: prudent.Policy) -> None:
         "  '7': ['7', '7.0']",
     ]
     many: list[LoggedList] = [(context, (1,), (1,)) for context in range(7)]
-    shown = repr(prudent.rank(count(many), "cm", "mle")).splitlines()
+    shown = repr(prudent.rank(count(many), "cm", bound="mle")).splitlines()
     assert (len(shown), shown[5], shown[6]) == (7, "  4: [1]", "  ...")
 
 
@@ -130,7 +130,7 @@ def test_html_escapes_names(policy: prudent.Policy) -> None:
 
 def test_the_table_begins_with_the_most_shown_and_has_even_digits() -> None:
     often: list[LoggedList] = [*[("z", (12345, 2), (1, 0))] * 1300, ("a", (1, 2), (0, 0))]
-    columns, rows = prudent.rank(count(often), "cm", "eb").table()
+    columns, rows = prudent.rank(count(often), "cm", bound="eb").table()
     assert [row[0] for row in rows] == ["z", "z", "a", "a"]
     lines = text_table(columns, rows).splitlines()
     assert "1,300" in lines[1]
@@ -229,7 +229,7 @@ def test_only_what_was_asked_for_is_written(policy: prudent.Policy, tmp_path: Pa
 
 
 def test_types_survive_the_file(tmp_path: Path) -> None:
-    prudent.rank(count(NUMBERED), "cm", "hoeffding").write(tmp_path / "policy.parquet")
+    prudent.rank(count(NUMBERED), "cm", bound="hoeffding").write(tmp_path / "policy.parquet")
     assert prudent.Policy.read(tmp_path / "policy.parquet")[7] == [2, 1]
     schema = {field.name: str(field.type) for field in pq.read_schema(tmp_path / "policy.parquet")}
     assert schema == {
@@ -245,7 +245,7 @@ def test_types_survive_the_file(tmp_path: Path) -> None:
 
 
 def test_look_up_by_numpy_integers_and_with_a_fallback() -> None:
-    policy = prudent.rank(count([(1, (1, 2), (1, 0)), (8, (2, 1), (0, 1))] * 30), "cm", "mle")
+    policy = prudent.rank(count([(1, (1, 2), (1, 0)), (8, (2, 1), (0, 1))] * 30), "cm", bound="mle")
     assert policy[np.int64(1)] == policy[1] == [1, 2]
     assert np.int32(8) in policy
     assert policy.get(9, [5]) == [5]

@@ -114,9 +114,9 @@ def test_every_number_equals_a_plain_loop(shown: list[LoggedList], length: int, 
         candidates = None if extra is None else table(eligible)
         if not kept:
             with pytest.raises(LogError, match="there is nothing to rank"):
-                prudent.rank(counts, model, bound, length, candidates, min_lists=min_lists)
+                prudent.rank(counts, model, bound=bound, length=length, candidates=candidates, min_lists=min_lists)
             continue
-        policy = prudent.rank(counts, model, bound, length, candidates, min_lists=min_lists)
+        policy = prudent.rank(counts, model, bound=bound, length=length, candidates=candidates, min_lists=min_lists)
         weight = [*logged_weight[:positions], *[0.0] * length][:length]  # nothing is known of lower positions
         scored = scores(policy)
         assert list(scored) == eligible
@@ -131,7 +131,10 @@ def test_every_number_equals_a_plain_loop(shown: list[LoggedList], length: int, 
             assert average == pytest.approx(mean(bound, *expected), abs=1e-9)
 
         found = lists(policy)
-        everything = {**scores(prudent.rank(counts, model, bound, length)), **scored}  # also what is not eligible
+        everything = {
+            **scores(prudent.rank(counts, model, bound=bound, length=length)),
+            **scored,
+        }  # also what is not eligible
         assert sorted(found) == kept
         rows = {row[0]: row[1:] for row in policy.contexts().fetchall()}
         assert list(rows) == kept
@@ -163,7 +166,7 @@ def test_every_number_equals_a_plain_loop(shown: list[LoggedList], length: int, 
 
 
 def test_without_candidates_whatever_the_log_showed() -> None:
-    policy = prudent.rank(count(LOG), "cm", "mle")
+    policy = prudent.rank(count(LOG), "cm", bound="mle")
     # cm: shoes a 6/6, c 3/3, b 0/9; a was shown more often than c. boots a 3/3, d 0/2.
     assert {context: policy[context] for context in policy} == {
         "boots": ["a", "d"],
@@ -175,7 +178,7 @@ def test_without_candidates_whatever_the_log_showed() -> None:
 
 def test_candidates_restrict_and_extend() -> None:
     eligible: list[Pair] = [("shoes", "c"), ("shoes", "new"), ("shoes", "b"), ("hats", "a"), ("hats", "z")]
-    policy = prudent.rank(count(LOG), "cm", "bayes", candidates=table([*eligible, eligible[0]]))
+    policy = prudent.rank(count(LOG), "cm", bound="bayes", candidates=table([*eligible, eligible[0]]))
     assert list(policy) == ["shoes"], "hats were never logged, and boots are not eligible"
     assert policy["shoes"] == ["c", "new", "b"]  # 3 of 3, nothing known, 0 of 9
     assert sorted(scores(policy)) == sorted(eligible)
@@ -188,7 +191,7 @@ def test_candidates_restrict_and_extend() -> None:
 def test_contexts_that_were_never_logged_are_ranked_when_no_list_is_asked_of_them() -> None:
     eligible: list[Pair] = [("hats", "b"), ("hats", "a"), ("shoes", "a")]
     for bound in ("mle", "hoeffding", "bayes", "eb", "exposure"):
-        policy = prudent.rank(count(LOG), "cm", bound, candidates=table(eligible), min_lists=0)
+        policy = prudent.rank(count(LOG), "cm", bound=bound, candidates=table(eligible), min_lists=0)
         assert policy["hats"] == ["a", "b"], "equals go by name"
         assert policy["shoes"] == ["a"]
 
@@ -196,34 +199,34 @@ def test_contexts_that_were_never_logged_are_ranked_when_no_list_is_asked_of_the
 def test_min_lists_leaves_contexts_to_the_caller() -> None:
     counts = count(LOG)  # shoes 9 lists, boots 3, socks 1
     for least, kept in ((0, 3), (1, 3), (2, 2), (3, 2), (4, 1), (9, 1)):
-        policy = prudent.rank(counts, "cm", "mle", min_lists=least)
+        policy = prudent.rank(counts, "cm", bound="mle", min_lists=least)
         assert len(policy) == policy.manifest.results["summary"]["contexts"] == kept
         assert policy.manifest.results["summary"]["too_few_lists"] == 3 - kept
         assert len(scores(policy)) == 6, "the evidence of all of them"
     with pytest.raises(LogError, match="No context has a candidate and 10 logged lists"):
-        prudent.rank(counts, "cm", "mle", min_lists=10)
+        prudent.rank(counts, "cm", bound="mle", min_lists=10)
 
 
 def test_withdrawing_an_item_does_not_change_the_scores_of_those_that_stay() -> None:
     """Or a short list of candidates, all of them good, would teach the prior that everything new is good."""
     counts = count(LOG)
     for bound in ("eb", "eb(pool=context)", "exposure"):
-        everything = scores(prudent.rank(counts, "cm", bound))
-        few = scores(prudent.rank(counts, "cm", bound, candidates=table([("shoes", "a"), ("boots", "a")])))
+        everything = scores(prudent.rank(counts, "cm", bound=bound))
+        few = scores(prudent.rank(counts, "cm", bound=bound, candidates=table([("shoes", "a"), ("boots", "a")])))
         assert few == {pair: everything[pair] for pair in (("boots", "a"), ("shoes", "a"))}
 
 
 def test_policies_from_the_same_counts_leave_each_other_alone() -> None:
     counts = count(LOG)
-    first = prudent.rank(counts, "cm", "mle", length=1)
-    second = prudent.rank(counts, "cm", "bayes", candidates=table([("boots", "d")]))
-    third = prudent.rank(counts, "dcm", "mle")
+    first = prudent.rank(counts, "cm", bound="mle", length=1)
+    second = prudent.rank(counts, "cm", bound="bayes", candidates=table([("boots", "d")]))
+    third = prudent.rank(counts, "dcm", bound="mle")
     assert (first["shoes"], second["boots"], third["shoes"]) == (["a"], ["d"], ["a", "c", "b"])
     assert (len(scores(first)), len(scores(second)), len(scores(third))) == (6, 1, 6)
 
 
 def test_a_policy_outlives_its_counts() -> None:
-    policy = prudent.rank(count(LOG), "cm", "mle")
+    policy = prudent.rank(count(LOG), "cm", bound="mle")
     assert policy["shoes"] == ["a", "c", "b"]
     assert len(policy.contexts().fetchall()) == 3
 
@@ -231,7 +234,9 @@ def test_a_policy_outlives_its_counts() -> None:
 def test_length_above_the_longest_logged_list() -> None:
     eligible: list[Pair] = [("shoes", item) for item in "abcdefgh"]
     with pytest.warns(PrudentWarning, match="ends at position 3"):
-        policy = prudent.rank(count(LOG), "pbm(examination=[0.5, 1, 0.2])", "bayes", 5, candidates=table(eligible))
+        policy = prudent.rank(
+            count(LOG), "pbm(examination=[0.5, 1, 0.2])", bound="bayes", length=5, candidates=table(eligible)
+        )
     assert len(policy["shoes"]) == 5
     scored = scores(policy)
     chosen = policy["shoes"]
@@ -241,7 +246,7 @@ def test_length_above_the_longest_logged_list() -> None:
 
 
 def test_usual_list_is_what_was_mostly_shown() -> None:
-    policy = prudent.rank(count(LOG), "cm", "mle")
+    policy = prudent.rank(count(LOG), "cm", bound="mle")
     rows = {row[0]: row for row in policy.contexts().fetchall()}
     # Shoes showed a b c, which click for sure under mle; the list of a c b is another with the same value.
     assert rows["shoes"] == ("shoes", 9, 1.0, 1.0, 1.0, 1.0, True)
@@ -286,7 +291,7 @@ def test_refuses_unknown_names() -> None:
     with pytest.raises(UsageError, match=r"No click model is called 'pmb'\. Did you mean 'pbm'"):
         prudent.rank(count(LOG), "pmb")
     with pytest.raises(UsageError, match=r"No bound is called 'bays'\. Did you mean 'bayes'"):
-        prudent.rank(count(LOG), "cm", "bays")
+        prudent.rank(count(LOG), "cm", bound="bays")
 
 
 def test_refuses_candidates_of_another_kind() -> None:
@@ -304,10 +309,10 @@ def test_candidates_from_files(tmp_path: Path) -> None:
     numbered: list[LoggedList] = [(7, (1, 2), (1, 0)), (7, (2, 1), (1, 0)), (8, (3,), (0,))]
     file = tmp_path / "candidates.csv"
     file.write_text("item,context\n1,7\n4,7\n", encoding="utf-8")
-    policy = prudent.rank(count(numbered), "cm", "mle", candidates=file)
+    policy = prudent.rank(count(numbered), "cm", bound="mle", candidates=file)
     assert policy[7] == [1, 4]
     pq.write_table(table([(7, 2), (8, 3)]), tmp_path / "candidates.parquet")
-    policy = prudent.rank(count(numbered), "cm", "mle", candidates=tmp_path / "candidates.parquet")
+    policy = prudent.rank(count(numbered), "cm", bound="mle", candidates=tmp_path / "candidates.parquet")
     assert (policy[7], policy[8]) == ([2], [3])
     assert policy.manifest.settings["candidates"] == str(tmp_path / "candidates.parquet")
 
@@ -323,13 +328,16 @@ def test_the_default_is_auto_and_exposure() -> None:
 
 def test_models_and_bounds_by_value() -> None:
     model, bound = prudent.click_models.parse("cm"), prudent.bounds.parse("bayes(delta=0.1)")
-    by_value, by_name = prudent.rank(count(LOG), model, bound), prudent.rank(count(LOG), "cm", "bayes(delta=0.1)")
+    by_value, by_name = (
+        prudent.rank(count(LOG), model, bound=bound),
+        prudent.rank(count(LOG), "cm", bound="bayes(delta=0.1)"),
+    )
     assert by_value.scores().fetchall() == by_name.scores().fetchall()
     assert by_value.manifest == by_name.manifest
 
 
 def test_the_manifest_has_all_it_takes_to_rank_again() -> None:
-    policy = prudent.rank(count(LOG), "dcm(tail=truncate)", "eb(delta=0.1)", min_lists=2)
+    policy = prudent.rank(count(LOG), "dcm(tail=truncate)", bound="eb(delta=0.1)", min_lists=2)
     manifest = policy.manifest
     assert manifest.prudent == prudent.__version__
     model = "dcm(tail=truncate)"
@@ -354,7 +362,7 @@ def test_twenty_runs_write_the_same_bytes(model: str, bound: str, tmp_path: Path
         pq.write_table(log.take(order), tmp_path / "shuffled.parquet", row_group_size=2048)
         engine = prudent.DuckDB(threads=(1, 2, 4)[run % 3])
         counts = prudent.count(prudent.Log(tmp_path / "shuffled.parquet"), engine=engine)
-        prudent.rank(counts, model, bound).write(tmp_path / "policy.parquet", scores=tmp_path / "scores.parquet")
+        prudent.rank(counts, model, bound=bound).write(tmp_path / "policy.parquet", scores=tmp_path / "scores.parquet")
         files = sorted(tmp_path.glob("[ps]*[sy].parquet*"))
         assert [file.name for file in files] == [
             "policy.parquet",
@@ -385,23 +393,25 @@ def test_candidates_are_taken_as_they_are_or_not_at_all(tmp_path: Path) -> None:
 
 
 def test_numpy_integers_are_integers(tmp_path: Path) -> None:
-    policy = prudent.rank(count(LOG), "cm", "mle", length=np.int64(2), min_lists=np.int32(2))  # type: ignore[arg-type]
+    policy = prudent.rank(count(LOG), "cm", bound="mle", length=np.int64(2), min_lists=np.int32(2))  # type: ignore[arg-type]
     policy.write(tmp_path / "policy.parquet")
     assert policy.manifest.settings["length"] == 2
 
 
 def test_few_candidates_do_not_shorten_what_was_mostly_shown() -> None:
-    policy = prudent.rank(count([("q", ("a", "b", "c"), (1, 0, 1))] * 3), "cm", "mle", candidates=table([("q", "a")]))
+    policy = prudent.rank(
+        count([("q", ("a", "b", "c"), (1, 0, 1))] * 3), "cm", bound="mle", candidates=table([("q", "a")])
+    )
     assert policy.contexts().fetchall() == [("q", 3, 1.0, 1.0, 1.0, 1.0, True)]
 
 
 def test_a_huge_length_is_as_long_as_the_candidates() -> None:
-    assert prudent.rank(count(LOG), "cm", "mle", length=10**12)["shoes"] == ["a", "c", "b"]
+    assert prudent.rank(count(LOG), "cm", bound="mle", length=10**12)["shoes"] == ["a", "c", "b"]
 
 
 def test_tables_outlive_what_they_came_from(tmp_path: Path) -> None:
-    lists = prudent.rank(count(LOG), "cm", "mle").lists()
-    scored = prudent.rank(count(LOG), "cm", "mle").scores()
-    prudent.rank(count(LOG), "cm", "mle").write(tmp_path / "policy.parquet")
+    lists = prudent.rank(count(LOG), "cm", bound="mle").lists()
+    scored = prudent.rank(count(LOG), "cm", bound="mle").scores()
+    prudent.rank(count(LOG), "cm", bound="mle").write(tmp_path / "policy.parquet")
     assert lists.fetchall() == prudent.Policy.read(tmp_path / "policy.parquet").lists().fetchall()
     assert len(scored.fetchall()) == 6

@@ -78,7 +78,7 @@ def rank_command(
                 raise UsageError(f"--{name} does not work with --engine spark: leave out one of the two.")
         with busy("Ranking on Spark"):
             policy = prudent.rank(
-                inputs, click_model, lower, engine=engine.spark(), to=output, **settings, **days.settings
+                inputs, click_model, bound=lower, engine=engine.spark(), to=output, **settings, **days.settings
             )
         _show_ranked(policy.manifest, None, output, None, verbose, as_json)
         return
@@ -92,7 +92,7 @@ def rank_command(
     with busy("Ranking"):
         if by is None:
             counts = as_counts(inputs, engine=duckdb, max_rejected=max_rejected, **days.settings, **log.settings)
-            policy = prudent.rank(counts, click_model, lower, **settings)
+            policy = prudent.rank(counts, click_model, bound=lower, **settings)
         else:
             opened = only_logs(inputs, log, f"--baseline {by}")
             policy = prudent.rank_baseline(

@@ -35,11 +35,11 @@ if TYPE_CHECKING:
 def rank(
     counts: Counts | str | PathLike[str] | Sequence[str | PathLike[str]],
     model: str | ClickModel = "auto",
+    *,
     bound: str | Bound = "exposure(delta=0.5)",
     length: int | None = None,
     candidates: str | PathLike[str] | Any | None = None,
     min_lists: int = 1,
-    *,
     engine: "DuckDB | Spark | None" = None,
     to: str | PathLike[str] | None = None,
     since: date | str | None = None,
