@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import prudent
 from prudent.base.errors import PolicyError
 from prudent.policies.diff import Difference
-from prudent.policies.policy import COLUMNS
+from prudent.policies.files import COLUMNS
 from prudent.storage.manifest import Days, Manifest, Source, Tally
 from tests.command import run
 from tests.strategies import count

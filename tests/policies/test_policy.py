@@ -12,7 +12,8 @@ import pytest
 import prudent
 from prudent.base.errors import LogError, PolicyError, UnknownContextError, UsageError
 from prudent.base.text import text_table
-from prudent.policies.policy import COLUMNS, as_policy
+from prudent.policies.files import COLUMNS
+from prudent.policies.policy import as_policy
 from tests.reference import LoggedList
 from tests.strategies import count
 from tests.strategies import table as log_table

@@ -12,7 +12,8 @@ from prudent.counts.lists import as_batches, numbered, write_lists
 from prudent.engines.duckdb.engine import DuckDB
 from prudent.evaluation.holdout import NEVER, HeldOut, hold_out
 from prudent.logs.log import Log
-from prudent.policies.policy import Policy, check_lists
+from prudent.policies.files import check_lists
+from prudent.policies.policy import Policy
 from prudent.storage.files import TemporaryFolder
 from prudent.storage.manifest import Tally
 from prudent.storage.quoting import file_text

@@ -18,9 +18,10 @@ from prudent.evaluation.holdout import CannotTellError, Reward
 from prudent.evaluation.leakage import not_held_out
 from prudent.evaluation.reading import Read
 from prudent.logs.log import Log
-from prudent.policies.policy import COLUMNS, Policy
-from prudent.policies.rank import append
+from prudent.policies.files import COLUMNS
+from prudent.policies.policy import Policy
 from prudent.policies.ranking import as_table, incumbent_lists
+from prudent.policies.tables import append
 from prudent.storage.manifest import Manifest, Source
 
 

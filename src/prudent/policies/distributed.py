@@ -18,8 +18,10 @@ from prudent.counts.counts import Counts
 from prudent.counts.days import UNIT
 from prudent.engines.duckdb.engine import DuckDB
 from prudent.engines.spark.engine import Spark
-from prudent.policies.policy import COLUMNS, Policy
-from prudent.policies.rank import Asked, Extent, Plan, learn, manifest_of, terms
+from prudent.policies.files import COLUMNS
+from prudent.policies.policy import Policy
+from prudent.policies.rank import Extent, Plan, Request, learn, manifest_of
+from prudent.policies.tables import terms
 from prudent.storage.files import TemporaryFolder
 from prudent.storage.filesystem import Location, check_apart, fetch, find, locate, write_text
 from prudent.storage.quoting import file_text
@@ -36,7 +38,7 @@ _TYPES = "lower double, mean double, positive double, negative double, impressio
 
 
 def rank_in_spark(
-    counts: Counts, asked: Asked, candidates: Any, engine: Spark, to: str | PathLike[str] | None
+    counts: Counts, request: Request, candidates: Any, engine: Spark, to: str | PathLike[str] | None
 ) -> Policy:
     """The policy of `prudent.rank`, written to a folder of part files."""
     if not isinstance(engine, Spark):
@@ -51,16 +53,16 @@ def rank_in_spark(
     unit = UNIT if counts.weights else 1
     weights = dict(zip(files, counts.weights or (1,) * len(files), strict=True))
     with opened_counts(engine, weights, candidates) as contexts:
-        extent = Extent(lists=counts.tally.lists, **contexts.summarize(asked.min_lists * unit))
+        extent = Extent(lists=counts.tally.lists, **contexts.summarize(request.min_lists * unit))
 
         def samples() -> Any:
             heavy, fair = contexts.samples(sampling.enough, sampling.MOST)
             return part_from_arrow(heavy, unit)[0], part_from_arrow(fair, unit)[0]
 
-        plan = learn(asked, extent, samples)
+        plan = learn(request, extent, samples)
         sums = contexts.map_contexts(_ranking(plan, unit), _TYPES, to=target, keep=COLUMNS, sums=terms(_OF))
     offered = None if candidates is None else name_of(candidates)
-    manifest = manifest_of(asked, extent, plan, sums, counts.source, offered)
+    manifest = manifest_of(request, extent, plan, sums, counts.source, offered)
     write_text(target.sibling(f"{target.path.rpartition('/')[2]}.manifest.json"), manifest.to_text())
     connection = DuckDB().open()
     lists = cache(partial(_read_lists, connection, target, engine))

@@ -1,6 +1,6 @@
 """Policy: one ranked list per context, each item with its evidence; read, write, look up."""
 
-from collections.abc import Callable, ItemsView, Iterator, Mapping, Sequence, ValuesView
+from collections.abc import Callable, ItemsView, Iterator, Mapping, ValuesView
 from dataclasses import dataclass, field
 from itertools import groupby
 from operator import index
@@ -15,17 +15,15 @@ from prudent.base.results import Result
 from prudent.base.text import Column, Columns, Rows, several
 from prudent.counts.counts import Counts
 from prudent.engines.duckdb.engine import DuckDB
-from prudent.engines.duckdb.open import INTEGERS, name_as, opened
 from prudent.logs.formats import find_files
-from prudent.logs.log import Table
+from prudent.policies.files import COLUMNS, check_same_manifest, open_lists, open_table, read_manifest, read_scores
 from prudent.storage.files import check_not_read, replacing
 from prudent.storage.manifest import Manifest
-from prudent.storage.quoting import file_text, text
+from prudent.storage.quoting import text
 
 if TYPE_CHECKING:
     from prudent.policies.explain import Explanation
 
-COLUMNS = ("context", "rank", "item", "lower", "mean", "positive", "negative", "impressions")
 _COLUMNS = (
     Column("context", object),
     Column("rank", int),
@@ -67,25 +65,12 @@ class Policy(Mapping[Name, list[Name]], Result):
 
         ``scores`` is the file of every candidate's scores, if they were written too.
         """
-        files = find_files([path])
-        if len(files) > 1 and not Path(path).is_dir():  # a folder is one policy
-            raise PolicyError(f"{path} names {len(files)} files. Read one policy at a time.")
-        file = Path(path) if Path(path).is_dir() else files[0]
         connection = DuckDB().open()
-        source = _parquet(files)
-        try:
-            described = connection.execute(f"describe from {source}").fetchall()
-            columns = tuple(row[0] for row in described)
-            if columns != COLUMNS:
-                raise PolicyError(f"{file} is not a policy: it has the columns {', '.join(columns)}.")
-            _check_types(file, described)
-            connection.execute(f"create temp table lists as from {source} order by context, rank")
-        except duckdb.Error as error:
-            raise PolicyError(f"Cannot read {file} as a policy: {str(error).splitlines()[0]}") from error
+        file, files = open_lists(connection, path)
         tables, manifest = {"lists": "from lists"}, read_manifest(file)
         if scores is not None:
             tables["scores"] = read_scores(connection, scores)
-            check_same_manifest(Path(scores), str(file), manifest)
+            check_same_manifest(scores, str(file), manifest)
             files = [*files, *find_files([scores])]
         # Absolute, for the working directory may change.
         return cls(connection, manifest, tables, files=tuple(one.resolve() for one in files))
@@ -108,23 +93,8 @@ class Policy(Mapping[Name, list[Name]], Result):
         if (items is None) == (item is None and rank is None):
             raise UsageError("Name the column of lists, items=..., or the two columns item=... and rank=...")
         columns = {"items": items} if items else {"item": item or "item", "rank": rank or "rank"}
-        source = _Lists(table, {"context": context, **columns})
         connection = DuckDB().open()
-        with opened(connection, source) as found:
-            named = name_as("context", found.types["context"], source)
-            if items:
-                element = name_as("item", found.types["items"].removesuffix("[]"), source)
-                rows = f"select {named} as context, unnest(range(1, len(items) + 1)) as rank, unnest(items) as item"
-            else:
-                element = name_as("item", found.types["item"], source)
-                rows = f"select {named} as context, rank::bigint as rank, item"
-            unknown = ", ".join(f"null::{kind} as {name}" for name, kind in zip(COLUMNS[3:], _EVIDENCE, strict=True))
-            connection.execute(
-                f"create temp table lists as select context, rank::integer as rank, {element} as item, {unknown} "
-                f"from ({rows} from source) order by context, rank"
-            )
-        check_lists(connection, "lists")
-        files = tuple(find_files(table)) if source.in_files else ()
+        files = open_table(connection, table, {"context": context, **columns})
         return cls(connection, Manifest("policy", prudent=""), {"lists": "from lists"}, files=files)
 
     def write(self, path: str | PathLike[str], scores: str | PathLike[str] | None = None) -> None:
@@ -318,22 +288,6 @@ class _Values(ValuesView[list[Name]]):
         return (items for _, items in self._mapping._read_lists())
 
 
-@dataclass(frozen=True)
-class _Lists(Table):
-    """Lists made elsewhere."""
-
-    source: Any
-    named: dict[str, str]
-
-    @property
-    def columns(self) -> dict[str, str]:
-        """Its columns, as the caller names them."""
-        return self.named
-
-
-_EVIDENCE = ("double", "double", "double", "double", "bigint")
-
-
 def as_policy(source: Policy | str | PathLike[str]) -> Policy:
     """The policy, or the one in a file."""
     if isinstance(source, Policy):
@@ -341,68 +295,3 @@ def as_policy(source: Policy | str | PathLike[str]) -> Policy:
     if isinstance(source, str | PathLike):
         return Policy.read(source)
     raise UsageError(f"A {type(source).__name__} is not a policy: give a Policy or the path of one.")
-
-
-def _check_types(file: Path, described: Sequence[Sequence[str]]) -> None:
-    """Ranks are whole numbers, and evidence is numbers."""
-    for name, kind, *_ in described:
-        if (
-            name not in ("context", "item")
-            and kind not in INTEGERS
-            and (name == "rank" or not kind.startswith(_FLOATS))
-        ):
-            raise PolicyError(f"{file} is not a policy: its column {name} is {kind.lower()}.")
-
-
-_FLOATS = ("DOUBLE", "FLOAT", "DECIMAL")
-
-
-def read_scores(connection: duckdb.DuckDBPyConnection, path: str | PathLike[str]) -> str:
-    """A query for the scores in a file, or in the files of a folder, that can be those of the policy in `lists`."""
-    source = _parquet(find_files([path]))
-    expected = tuple(name for name in COLUMNS if name != "rank")
-    try:
-        described = connection.execute(f"describe from {source}").fetchall()
-        kinds = {row[0]: row[1] for row in connection.execute("describe lists").fetchall()}
-    except duckdb.Error as error:
-        raise PolicyError(f"Cannot read {path} as scores: {str(error).splitlines()[0]}") from error
-    columns = tuple(row[0] for row in described)
-    if columns != expected:
-        raise PolicyError(
-            f"{path} has no scores: its columns are {', '.join(columns)}. Write them with prudent rank --scores."
-        )
-    if any(row[1] != kinds[row[0]] for row in described if row[0] in ("context", "item")):
-        raise PolicyError(f"{path} names its contexts or items by another type than the policy: it is not of this one.")
-    return f"select {', '.join(expected)} from {source}"
-
-
-def _parquet(files: Sequence[Path]) -> str:
-    return f"read_parquet([{', '.join(map(file_text, files))}], hive_partitioning = false)"
-
-
-def check_lists(connection: duckdb.DuckDBPyConnection, table: str) -> None:
-    """The lists of a table are lists: every place filled once, and no item twice."""
-    found = connection.execute(
-        "select count(*) over (), coalesce(context::varchar, 'null') from "
-        f"(select context, count(*) as rows, count(distinct rank) as ranks, min(rank) as first, max(rank) as last, "
-        f"count(distinct item) as items from {table} group by context) "
-        "where context is null or first <> 1 or last <> rows or ranks <> rows or items <> rows order by 2 limit 1"
-    ).fetchall()
-    if found:
-        wrong, context = found[0]
-        raise PolicyError(
-            f"This is no policy: {wrong:,} of its lists have a place twice, none for a place, or an item twice or "
-            f"missing, such as that of {context!r}. Is it a folder of several policies?"
-        )
-
-
-def read_manifest(file: Path) -> Manifest:
-    """The manifest beside a policy or its scores; one without settings and version where there is none."""
-    return Manifest.read(file, "policy") or Manifest("policy", prudent="")
-
-
-def check_same_manifest(scores: Path, policy: str, manifest: Manifest) -> None:
-    """The manifest of scores is that of their policy, where both have one."""
-    other = read_manifest(scores)
-    if other.prudent and manifest.prudent and other != manifest:
-        raise PolicyError(f"{scores} has the scores of another policy than {policy}, as their manifests say.")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas
 import pytest
 
-from prudent.policies.policy import COLUMNS
+from prudent.policies.files import COLUMNS
 from tests.policies.export.policies import HOSTILE, NUMBERED, Lists, exported, policy_of
 
 with_nul: Lists = {**HOSTILE, "NUL \0 here": ["a\0b", "\0"]}

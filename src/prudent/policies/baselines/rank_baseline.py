@@ -15,7 +15,8 @@ from prudent.logs.log import as_log
 from prudent.policies.baselines.base import Baseline, baselines
 from prudent.policies.baselines.totals import fold
 from prudent.policies.policy import Policy
-from prudent.policies.rank import CONTEXTS, append, differences, named_lists, named_scores, only
+from prudent.policies.rank import differences, only
+from prudent.policies.tables import CONTEXTS, append, named_lists, named_scores
 from prudent.storage.manifest import Manifest, Source
 
 

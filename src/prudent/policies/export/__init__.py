@@ -22,7 +22,8 @@ from prudent.policies.export.plain import Csv, JsonLines
 from prudent.policies.export.redis import Redis
 from prudent.policies.export.sql import Sql
 from prudent.policies.export.trec import TrecRun
-from prudent.policies.policy import Policy, as_policy, check_lists
+from prudent.policies.files import check_lists
+from prudent.policies.policy import Policy, as_policy
 from prudent.storage.files import TemporaryFolder, check_not_read, check_target, reason, replacing
 from prudent.storage.manifest import Manifest
 from prudent.storage.quoting import file_text, text

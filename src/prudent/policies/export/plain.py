@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import duckdb
 
 from prudent.policies.export.base import Format, formats
-from prudent.policies.policy import COLUMNS
+from prudent.policies.files import COLUMNS
 
 
 @formats.register("jsonl")

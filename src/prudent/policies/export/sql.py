@@ -9,7 +9,7 @@ import duckdb
 from prudent.base.errors import UsageError
 from prudent.engines.duckdb.open import INTEGERS
 from prudent.policies.export.base import Format, check_name, formats, refuse
-from prudent.policies.policy import COLUMNS
+from prudent.policies.files import COLUMNS
 from prudent.storage.quoting import identifier, text
 
 STAGING = "prudent_staging"

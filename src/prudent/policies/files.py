@@ -1,0 +1,127 @@
+"""Policies, scores and lists of other rankers in files and tables: opened in DuckDB and checked."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from prudent.base.errors import PolicyError
+from prudent.engines.duckdb.open import INTEGERS, name_as, opened
+from prudent.logs.formats import find_files
+from prudent.logs.log import Table
+from prudent.storage.manifest import Manifest
+from prudent.storage.quoting import file_text
+
+COLUMNS = ("context", "rank", "item", "lower", "mean", "positive", "negative", "impressions")
+"""Of the file of a policy; that of scores has all but the rank."""
+_FLOATS = ("DOUBLE", "FLOAT", "DECIMAL")
+
+
+def open_lists(connection: duckdb.DuckDBPyConnection, path: str | PathLike[str]) -> tuple[Path, list[Path]]:
+    """Make the table `lists` from a file, or from the files of a folder; that file or folder, and the files."""
+    files = find_files([path])
+    if len(files) > 1 and not Path(path).is_dir():  # a folder is one policy
+        raise PolicyError(f"{path} names {len(files)} files. Read one policy at a time.")
+    file = Path(path) if Path(path).is_dir() else files[0]
+    source = _parquet(files)
+    try:
+        described = connection.execute(f"describe from {source}").fetchall()
+        columns = tuple(row[0] for row in described)
+        if columns != COLUMNS:
+            raise PolicyError(f"{file} is not a policy: it has the columns {', '.join(columns)}.")
+        for name, kind, *_ in described:
+            number = kind in INTEGERS or (name != "rank" and kind.startswith(_FLOATS))
+            if name not in ("context", "item") and not number:
+                raise PolicyError(f"{file} is not a policy: its column {name} is {kind.lower()}.")
+        connection.execute(f"create temp table lists as from {source} order by context, rank")
+    except duckdb.Error as error:
+        raise PolicyError(f"Cannot read {file} as a policy: {str(error).splitlines()[0]}") from error
+    return file, files
+
+
+def read_scores(connection: duckdb.DuckDBPyConnection, path: str | PathLike[str]) -> str:
+    """A query for the scores in a file, or in the files of a folder, that can be those of the policy in `lists`."""
+    source = _parquet(find_files([path]))
+    expected = tuple(name for name in COLUMNS if name != "rank")
+    try:
+        described = connection.execute(f"describe from {source}").fetchall()
+        kinds = {row[0]: row[1] for row in connection.execute("describe lists").fetchall()}
+    except duckdb.Error as error:
+        raise PolicyError(f"Cannot read {path} as scores: {str(error).splitlines()[0]}") from error
+    columns = tuple(row[0] for row in described)
+    if columns != expected:
+        raise PolicyError(
+            f"{path} has no scores: its columns are {', '.join(columns)}. Write them with prudent rank --scores."
+        )
+    if any(row[1] != kinds[row[0]] for row in described if row[0] in ("context", "item")):
+        raise PolicyError(f"{path} names its contexts or items by another type than the policy: it is not of this one.")
+    return f"select {', '.join(expected)} from {source}"
+
+
+def _parquet(files: Sequence[Path]) -> str:
+    return f"read_parquet([{', '.join(map(file_text, files))}], hive_partitioning = false)"
+
+
+def read_manifest(file: str | PathLike[str]) -> Manifest:
+    """The manifest beside a policy or its scores; one without settings and version where there is none."""
+    return Manifest.read(file, "policy") or Manifest("policy", prudent="")
+
+
+def check_same_manifest(scores: str | PathLike[str], policy: str, manifest: Manifest) -> None:
+    """The manifest of scores is that of their policy, where both have one."""
+    other = read_manifest(scores)
+    if other.prudent and manifest.prudent and other != manifest:
+        raise PolicyError(f"{scores} has the scores of another policy than {policy}, as their manifests say.")
+
+
+# --- lists of other rankers -------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Lists(Table):
+    source: Any
+    named: Mapping[str, str]  # context, and items or item and rank -> the column
+
+    @property
+    def columns(self) -> dict[str, str]:
+        """As the caller names them."""
+        return dict(self.named)
+
+
+def open_table(connection: duckdb.DuckDBPyConnection, table: Any, columns: Mapping[str, str]) -> tuple[Path, ...]:
+    """Make the table `lists`, without evidence, from any table with these columns; the files it was read from."""
+    lists = _Lists(table, columns)
+    with opened(connection, lists) as source:
+        context = name_as("context", source.types["context"], lists)
+        if "items" in columns:
+            item = name_as("item", source.types["items"].removesuffix("[]"), lists)
+            rows = f"select {context} as context, unnest(range(1, len(items) + 1)) as rank, unnest(items) as item"
+        else:
+            item = name_as("item", source.types["item"], lists)
+            rows = f"select {context} as context, rank, item"
+        evidence = ", ".join(f"null::double as {name}" for name in COLUMNS[3:7])
+        connection.execute(
+            f"create temp table lists as select context, rank::integer as rank, {item} as item, {evidence}, "
+            f"null::bigint as impressions from ({rows} from source) order by context, rank"
+        )
+    check_lists(connection, "lists")
+    return tuple(find_files(table)) if lists.in_files else ()
+
+
+def check_lists(connection: duckdb.DuckDBPyConnection, table: str) -> None:
+    """Raise unless every list of a table has each place once, and no item twice."""
+    rows = connection.execute(
+        "select count(*) over (), coalesce(context::varchar, 'null') from "
+        f"(select context, count(*) as rows, count(distinct rank) as ranks, min(rank) as first, max(rank) as last, "
+        f"count(distinct item) as items from {table} group by context) "
+        "where context is null or first <> 1 or last <> rows or ranks <> rows or items <> rows order by 2 limit 1"
+    ).fetchall()
+    if rows:
+        wrong, context = rows[0]
+        raise PolicyError(
+            f"This is no policy: {wrong:,} of its lists have a place twice, none for a place, or an item twice or "
+            f"missing, such as that of {context!r}. Is it a folder of several policies?"
+        )
