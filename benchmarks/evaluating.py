@@ -13,8 +13,7 @@ def split(log: str, target: str) -> None:
     """Into halves: what the policy learns from is as long as what it is judged by."""
     import prudent
 
-    train, holdout = (Path(target) / f"{name}.parquet" for name in ("train", "holdout"))
-    prudent.split(prudent.Log(log), train, holdout, share=0.5, engine=prudent.DuckDB(memory=MEMORY))
+    prudent.split(log, target, holdout=0.5, engine=prudent.DuckDB(memory=MEMORY))
 
 
 def evaluate(log: str, target: str) -> int:

@@ -359,7 +359,7 @@ def test_nothing_is_overwritten_by_its_own_result(tmp_path: Path) -> None:
     read = policy_of({"q": ["a", "b"]}, policy)
     before = log.read_bytes(), policy.read_bytes()
     with pytest.raises(UsageError, match="overwritten by its own result"):
-        prudent.split(prudent.Log(log), log, tmp_path / "holdout.parquet")
+        prudent.split(log.rename(tmp_path / "train.parquet"), tmp_path)
     with pytest.raises(UsageError, match="overwritten by its own result"):
         prudent.report(read, prudent.Log(log), log)
     with pytest.raises(UsageError, match="overwritten by its own result"):

@@ -203,21 +203,16 @@ def split_command(
     as_json: Json = False,
 ) -> None:
     """Split a log into a training log and a holdout."""
-    from prudent.logs.formats import find_files
-    from prudent.storage.files import make_folder
-
     opened = only_logs(logs, log, "split")
-    folder = make_folder(output)
-    train, held = folder / "train.parquet", folder / "holdout.parquet"
-    for target in (train, held):
-        check_output(target, find_files(logs))
     with busy("Splitting"):
-        parts = prudent.split(opened, train, held, holdout, by, time, seed, log.engine)
+        parts = prudent.split(opened, output, holdout=holdout, by=by, time=time, seed=seed, engine=log.engine)
+    train, held = parts.train, parts.holdout
     if as_json:
-        print_json(asdict(parts))
+        print_json({"train": asdict(train), "holdout": asdict(held)})
         return
-    say(f"Wrote {several(parts.train, 'list')} to {train} and {parts.holdout:,} to {held}.")
-    say_next("prudent", "rank", train, "-o", "policy.parquet", *([] if log.format else log.again()))
+    say(f"Wrote {several(train.lists, 'list')} to {train.path} and {held.lists:,} to {held.path}.")
+    say(f"Clicks per list: {train.clicks_per_list:.4f} and {held.clicks_per_list:.4f}.")
+    say_next("prudent", "rank", train.path, "-o", "policy.parquet", *([] if log.format else log.again()))
 
 
 def _show_evaluation(evaluation: "Evaluation") -> None:

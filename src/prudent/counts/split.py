@@ -1,13 +1,14 @@
-"""Train and holdout: the lists of a log in two files, so that a policy is judged on lists it has not learned from."""
+"""Split a log into a training log and a holdout, so that a policy is evaluated on lists it was not trained on."""
 
+import math
 import re
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import duckdb
 
@@ -20,124 +21,188 @@ from prudent.engines.duckdb.open import CSV_HEAD, csv_header, delimiter, opened
 from prudent.engines.duckdb.open import Source as Opened
 from prudent.logs.formats import find_files, first_bytes
 from prudent.logs.json_lines import without_bom
-from prudent.logs.log import Log
-from prudent.storage.files import TemporaryFolder, check_not_read, replacing
+from prudent.logs.log import Log, as_log
+from prudent.storage.files import TemporaryFolder, check_not_read, make_folder, replacing
 from prudent.storage.manifest import Manifest, Source, Tally
 from prudent.storage.quoting import file_text, identifier, text
 
 By = Literal["hash", "time"]
+_CHANCE = 4.0  # standard errors by which parts of a random split hardly ever differ
 
 
 def files_behind(names: Iterable[str]) -> set[Path]:
-    """The files that names of logs stand for here and now, whatever else they may be called."""
-    found: set[Path] = set()
+    """The files that names of logs stand for, without symbolic links."""
+    files: set[Path] = set()
     for name in names:
         try:
-            found |= {file.resolve() for file in find_files(name)}
+            files |= {file.resolve() for file in find_files(name)}
         except (PrudentError, ValueError):  # it is gone, or was never a file of this machine
             with suppress(ValueError):
-                found.add(Path(name).resolve())
-    return found
+                files.add(Path(name).resolve())
+    return files
+
+
+@dataclass(frozen=True)
+class Part:
+    """One part of a split log."""
+
+    path: Path
+    lists: int  # rejected ones too
+    clicks_per_list: float  # of the others
+    standard_error: float
 
 
 @dataclass(frozen=True)
 class Split:
-    """How many lists went where."""
+    """The two parts of a log."""
 
-    train: int
-    holdout: int
+    train: Part
+    holdout: Part
+
+    @property
+    def z(self) -> float:
+        """The difference in clicks per list, holdout less train, in standard errors."""
+        spread = math.hypot(self.train.standard_error, self.holdout.standard_error)
+        return (self.holdout.clicks_per_list - self.train.clicks_per_list) / spread if spread else 0.0
+
+    def __str__(self) -> str:
+        one, two = self.train, self.holdout
+        return (
+            f"{one.lists:,} lists in {one.path} and {two.lists:,} in {two.path}, with {one.clicks_per_list:.4g} and "
+            f"{two.clicks_per_list:.4g} clicks per list"
+        )
 
 
 def split(
-    log: Log,
-    train: str | PathLike[str],
-    holdout: str | PathLike[str],
-    share: float = 0.2,
+    log: Any,
+    to: str | PathLike[str],
+    *,
+    holdout: float = 0.2,
     by: By = "hash",
     time: str | None = None,
     seed: int = 0,
     engine: DuckDB | None = None,
+    **settings: Any,
 ) -> Split:
-    """Write the lists of a log to two Parquet files, with all of its columns.
+    """Write the lists of a log, with all of its columns, to ``train.parquet`` and ``holdout.parquet`` in a folder.
 
-    share
-        Of the lists that go to `holdout`, about.
+    log
+        A `Log`, or what `Log` takes: a path, several or a table, with its column names as `settings`.
+    holdout
+        Share of the lists that go to the holdout.
     by
-        ``"hash"``: which lists is decided by a hash of what they are, not by where they stand; the same log in another
-        order is split alike. In the layout ``rows`` it is the hash of the impression id, so that lists stay whole. In
-        the layout ``lists`` it is that of the row, and of how many equal rows there are, of which some go either way.
+        ``"hash"``: a hash of its content decides about each list, so that the same log in another order is split the
+        same way. In the layout ``rows`` it is the hash of the impression id, so that lists stay whole. In the layout
+        ``lists``, equal rows are divided between the parts.
         ``"time"``: the latest lists by the column `time`; lists of the same time stay together.
     seed
         Another seed makes another split by hash.
+
+    >>> import duckdb, prudent, tempfile
+    >>> shown = duckdb.sql("select i % 9 as context, ['a', 'b'] as items, [i % 2, 0] as clicks from range(1000) t(i)")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     parts = prudent.split(shown, folder, holdout=0.25)
+    >>> parts.train.lists + parts.holdout.lists
+    1000
     """
     if by not in ("hash", "time"):
         raise UsageError(f"Cannot split by {by!r}.{did_you_mean(str(by), ['hash', 'time'])} Known: hash, time.")
-    if not 0 < as_number(share) < 1:
-        raise UsageError(f"The share of lists to hold out is {share!r}; it must be above 0 and below 1.")
+    if not 0 < as_number(holdout) < 1:
+        raise UsageError(f"holdout is {holdout!r}; it is a share of the lists, above 0 and below 1.")
     if (by == "time") != (time is not None):
         raise UsageError("Name the column of the time with by='time' (--by time --time COLUMN), and only then.")
-    if isinstance(log, Counts) or not isinstance(log, Log):
-        raise UsageError(f"split takes a Log, not a {type(log).__name__}: prudent.split(prudent.Log(...), ...).")
-    seed = whole_number("seed", seed, 0)
-    if Path(train).resolve() == Path(holdout).resolve():
-        raise UsageError(f"{train} is to hold both parts. Name two files.")
-    engine = engine or DuckDB()
+    if isinstance(log, Counts):
+        raise UsageError("split needs the log itself: counts do not keep whole lists.")
+    log, seed, engine = as_log(log, **settings), whole_number("seed", seed, 0), engine or DuckDB()
+    folder = make_folder(to)
+    paths = {name: folder / f"{name}.parquet" for name in ("train", "holdout")}
+    lists = _write_parts(log, paths, holdout, time, seed, engine)
+    done = Split(**{name: _measure(log, path, lists[name], engine) for name, path in paths.items()})
+    whole = Source(tuple(log.names), Tally(sum(lists.values())))
+    rule = {"by": by, "holdout": holdout, **({"seed": seed} if time is None else {"time": time})}
+    for name, part in (("train", done.train), ("holdout", done.holdout)):
+        results = {"lists": part.lists, "clicks_per_list": part.clicks_per_list}
+        Manifest("split", {"part": name, **rule}, {"log": whole}, results).write(part.path)
+    if abs(done.z) > _CHANCE:
+        _warn_of_difference(done, time)
+    return done
+
+
+def _write_parts(
+    log: Log, paths: Mapping[str, Path], holdout: float, time: str | None, seed: int, engine: DuckDB
+) -> dict[str, int]:
+    """Write both files; how many lists each has."""
     with ExitStack() as stack:
-        parts = {False: stack.enter_context(replacing(train)), True: stack.enter_context(replacing(holdout))}
-        connection = stack.enter_context(engine.connect(spill=Path(train).resolve().parent))
+        parts = {name: stack.enter_context(replacing(path)) for name, path in paths.items()}
+        connection = stack.enter_context(engine.connect(spill=paths["train"].resolve().parent))
         source = stack.enter_context(opened(connection, log))
-        for target in (train, holdout):
-            check_not_read(target, source.files)
+        for path in paths.values():
+            check_not_read(path, source.files)
         folder = TemporaryFolder()
         connection.execute(f"create temp view everything as {_everything(connection, log, source, folder)}")
         columns = [row[0] for row in connection.execute("describe everything").fetchall()]
         if time is not None:
             _check_time(connection, log, time, columns)
-        connection.execute(f"create temp table marked as {_marked(connection, log, columns, share, time, seed)}")
-        lists = "count(distinct list)" if log.layout == "rows" else "count(*)"
-        sizes = dict(connection.execute(f"select held, {lists} from marked group by held").fetchall())
-        found = Split(int(sizes.get(False, 0)), int(sizes.get(True, 0)))
-        if not found.train and not found.holdout:
+        connection.execute(f"create temp table marked as {_marked(connection, log, columns, holdout, time, seed)}")
+        number = "count(distinct list)" if log.layout == "rows" else "count(*)"
+        sizes = dict(connection.execute(f"select held, {number} from marked group by held").fetchall())
+        lists = {"train": int(sizes.get(False, 0)), "holdout": int(sizes.get(True, 0))}
+        if not any(lists.values()):
             raise LogError(f"{log.name} has no lists: there is not a single row in it.")
-        if not found.train or not found.holdout:
+        if not all(lists.values()):
             raise LogError(
-                f"{log.name} cannot be split: all of its {found.train + found.holdout:,} lists fall on one side. "
+                f"{log.name} cannot be split: all of its {sum(lists.values()):,} lists fall on one side. "
                 + ("Their times are all the same." if time is not None else "It is too short, or the share too small.")
             )
-        for held, part in parts.items():
+        for name, part in parts.items():
             connection.execute(
-                f"copy (select {', '.join(f'row.{identifier(name)}' for name in columns)} from marked "
-                f"where held = {held} order by {'time, ' if time is not None else ''}list, place) "
+                f"copy (select {', '.join(f'row.{identifier(column)}' for column in columns)} from marked "
+                f"where held = {name == 'holdout'} order by {'time, ' if time is not None else ''}list, place) "
                 f"to {text(part)} (format parquet, compression zstd)"
             )
-    for name, target in (("train", train), ("holdout", holdout)):
-        rule = {"seed": seed} if time is None else {"time": time}
-        whole = Source(tuple(log.names), Tally(found.train + found.holdout))
-        settings = {"part": name, "by": by, "holdout": share, **rule}
-        Manifest("split", settings, {"log": whole}, {"lists": getattr(found, name)}).write(target)
-        _warn_of_bad_lists(log, Path(target), engine)
-    return found
+    return lists
 
 
-def _warn_of_bad_lists(log: Log, part: Path, engine: DuckDB) -> None:
-    """Bad lists go with the others, and a log that had few enough may have a part with too many."""
+def _measure(log: Log, path: Path, lists: int, engine: DuckDB) -> Part:
+    """Clicks per list of a part; a warning where too many of its lists are rejected, even if few of the log are."""
     folder = TemporaryFolder()
-    alone = replace(log, source=part, origin=(), left_out={})
-    tally = engine.lists(alone, "select count(*) as n from shown", folder.path / "counted.parquet")
+    file = folder.path / "clicks.parquet"
+    alone = replace(log, source=path, origin=(), left_out={})
+    clicks = "select list_sum(clicks)::double as clicks from shown"
+    tally = engine.lists(alone, f"select count(*) as n, avg(clicks), stddev_samp(clicks) from ({clicks})", file)
     if tally.share_rejected > MAX_REJECTED:
         warnings.warn(
-            f"{tally.bad:,} of {tally.lists + tally.bad:,} lists in {part} are bad ({tally.share_rejected:.1%}): "
-            f"{'; '.join(tally.reasons)}. Mend or remove them and split again, or read it with a higher "
+            f"{tally.bad:,} of {tally.lists + tally.bad:,} lists in {path} are rejected ({tally.share_rejected:.1%}): "
+            f"{'; '.join(tally.reasons)}. Fix or remove them and split again, or read it with a higher "
             f"max_rejected (--max-rejected) than {MAX_REJECTED:g}.",
             PrudentWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
+    with engine.connect() as connection:
+        ((n, mean, deviation),) = connection.execute(f"from read_parquet({file_text(file)})").fetchall()
+    return Part(path, lists, float(mean or 0), float(deviation or 0) / math.sqrt(max(1, n)))
+
+
+def _warn_of_difference(parts: Split, time: str | None) -> None:
+    one, two = parts.train.clicks_per_list, parts.holdout.clicks_per_list
+    change = f"{abs(two / one - 1):.1%} {'more' if two > one else 'fewer'}" if one else "more"
+    why = (
+        "A random split does not do that: lists may depend on their content, or repeat."
+        if time is None
+        else f"Clicks may change over time; check that {time!r} is the time of a list."
+    )
+    warnings.warn(
+        f"The holdout has {change} clicks per list than the training log ({two:.4g} and {one:.4g}, {abs(parts.z):.1f} "
+        f"standard errors apart). {why}",
+        PrudentWarning,
+        stacklevel=3,
+    )
 
 
 def _everything(connection: duckdb.DuckDBPyConnection, log: Log, source: Opened, folder: TemporaryFolder) -> str:
-    """A query for all columns, not only those that mean something to us."""
+    """A query for all columns, also those that the log does not name."""
     if source.kind is None:
-        return "from given"
+        return "from table_in_memory"
     listed = ", ".join(map(file_text, source.files))
     if source.kind == "parquet":
         options = "binary_as_string = true, hive_partitioning = false, union_by_name = true"
@@ -153,7 +218,7 @@ def _everything(connection: duckdb.DuckDBPyConnection, log: Log, source: Opened,
     if odd:
         raise LogError(
             f"{odd:,} lines of {log.name} have names of another type than the others: 7 and '7' are two names, and a "
-            "column of a Parquet file has one type. Mend them first."
+            "column of a Parquet file has one type. Fix them first."
         )
     plain = [without_bom(file, folder.path / f"{i}.jsonl") for i, file in enumerate(source.files)]
     read = f"read_json([{', '.join(map(file_text, plain))}], format = 'newline_delimited', records = 'true'"

@@ -70,7 +70,7 @@ def write_counts_file(
         rows = (
             f"select {keys}, n, null as items, null as clicks from ({cells}) union all "
             "select context, null, 0, 0, false, false, n, items, clicks::boolean[] "
-            f"from ({lists})"
+            f"from ({lists} order by context, items, clicks)"
         )
     entries = {VERSION: str(COUNTS_VERSION), _TALLY: json.dumps(tally.to_json()), SAMPLE: threshold}
     footer = ", ".join(f"{key}: {text(value)}" for key, value in entries.items())

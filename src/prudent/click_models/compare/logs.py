@@ -128,9 +128,11 @@ class TwoParts:
             return [log, self.test]
         if self.by == "hash":
             return [log]
-        earlier, later = (folder.path / f"{part}.parquet" for part in ("earlier", "later"))
-        split(log, earlier, later, self.holdout, "time", self.time, engine=engine)
-        return [replace(log, source=str(file), origin=tuple(log.names), left_out={}) for file in (earlier, later)]
+        parts = split(log, folder.path, holdout=self.holdout, by="time", time=self.time, engine=engine)
+        return [
+            replace(log, source=str(part.path), origin=tuple(log.names), left_out={})
+            for part in (parts.train, parts.holdout)
+        ]
 
     def _rule(self) -> dict[str, Any]:
         if self.test is not None:
