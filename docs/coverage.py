@@ -21,10 +21,10 @@ from prudent.base.arrays import FloatArray, IntArray
 from prudent.click_models.simulate import World, draw, make_world
 from prudent.counts.lists import ListBatch
 from prudent.evaluation.direct import chances, direct, rewards
-from prudent.evaluation.estimate import Asked, judge
 from prudent.evaluation.estimators import parse
-from prudent.evaluation.gate import ask_gate, decide
+from prudent.evaluation.gate import decide, gate_settings
 from prudent.evaluation.holdout import HeldOut, Reward, hold_out
+from prudent.evaluation.intervals import Settings, estimate
 from prudent.evaluation.rollout import better_lists
 from prudent.policies.ranking import as_table, incumbent_lists
 
@@ -199,13 +199,12 @@ def try_intervals(study: Study, seed: int) -> list[Outcome]:
     run = simulate(study, seed)
     estimators = [parse(spelling) for spelling in study.estimators]
     results = []
-    for estimator, estimate in zip(
-        estimators, judge(run.held, estimators, Asked(study.reward, seed=seed)), strict=True
-    ):
-        if estimate.value is None or estimate.lift is None:
+    estimates = estimate(run.held, estimators, Settings(study.reward, seed=seed))
+    for estimator, one in zip(estimators, estimates, strict=True):
+        if one.value is None or one.lift is None:
             results.append(Outcome(False))
             continue
-        counted = estimator.columns(run.held, study.reward).counted
+        counted = estimator.contributions(run.held, study.reward).counted
         contexts = np.zeros(run.held.contexts, bool)
         contexts[run.held.context[counted]] = True
         share = run.share * contexts / run.share[contexts].sum()
@@ -213,11 +212,11 @@ def try_intervals(study: Study, seed: int) -> list[Outcome]:
         results.append(
             Outcome(
                 True,
-                bool(estimate.low <= value <= estimate.high),  # type: ignore[operator]
-                bool(estimate.lift_low <= lift <= estimate.lift_high),  # type: ignore[operator]
-                float(estimate.lift - lift),
-                float(estimate.lift_high - estimate.lift_low) / 2,  # type: ignore[operator]
-                estimate.support,
+                bool(one.low <= value <= one.high),  # type: ignore[operator]
+                bool(one.lift_low <= lift <= one.lift_high),  # type: ignore[operator]
+                float(one.lift - lift),
+                float(one.lift_high - one.lift_low) / 2,  # type: ignore[operator]
+                one.support,
             )
         )
     return results
@@ -237,7 +236,7 @@ def try_gate(study: Study, seed: int) -> list[Passed] | None:
     lift = float(np.sum(run.share * run.value) / np.sum(run.share * run.logged) - 1)
     if lift >= 0:
         return None
-    asked = ask_gate(0.0, 0.95, study.reward, "bootstrap", 200, seed)
+    asked = gate_settings(0.0, 0.95, study.reward, "bootstrap", 200, seed)
     results = []
     for spelling in study.estimators:
         verdict = decide(run.held, parse(spelling), asked, 0.0)

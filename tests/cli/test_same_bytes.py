@@ -81,7 +81,7 @@ def gate_contexts() -> Any:
 
 
 def report() -> Any:
-    prudent.report(prudent.Policy.read("policy.parquet"), holdout(), "python/report.html", train=train())
+    prudent.report(prudent.Policy.read("policy.parquet"), holdout(), to="python/report.html", train=train())
 
 
 def simulate() -> None:

@@ -21,9 +21,9 @@ from prudent.evaluation.direct import (
     slopes,
     try_items,
 )
-from prudent.evaluation.estimate import Asked, judge
 from prudent.evaluation.estimators import parse
 from prudent.evaluation.holdout import REWARDS, CannotTellError, Reward, hold_out
+from prudent.evaluation.intervals import Settings, estimate
 from tests.evaluation import reference
 from tests.evaluation.reference import Logged
 from tests.evaluation.small import arrays, cases
@@ -187,7 +187,7 @@ def test_intervals_are_as_wide_as_estimates_scatter_where_few_contexts_rarely_sh
         log = ListBatch(
             np.repeat(np.arange(contexts), items), of[:, None] * items + shown, clicks, np.ones(lists, np.int64)
         )
-        (said,) = judge(hold_out(log, target), [parse("dm(model=pbm)")], Asked())
+        (said,) = estimate(hold_out(log, target), [parse("dm(model=pbm)")], Settings())
         assert said.value is not None
         assert said.high is not None
         claimed.append((said.high - said.value) / 1.97)

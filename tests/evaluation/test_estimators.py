@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from prudent.base.errors import UsageError
 from prudent.evaluation.direct import direct
-from prudent.evaluation.estimate import Asked, judge
 from prudent.evaluation.estimators import estimators, parse
 from prudent.evaluation.holdout import REWARDS, CannotTellError, HeldOut, Reward
+from prudent.evaluation.intervals import Settings, estimate
 from tests.evaluation import reference
 from tests.evaluation.reference import Logged, Said
 from tests.evaluation.small import arrays, cases
@@ -23,20 +23,20 @@ Case = tuple[list[Logged], dict[Any, tuple[Any, ...]]]
 
 
 def check(held: HeldOut, spelling: str, reward: Reward, said: Said | None) -> None:
-    (estimate,) = judge(held, [parse(spelling)], Asked(reward=reward, replicates=20))
+    (one,) = estimate(held, [parse(spelling)], Settings(reward=reward, replicates=20))
     if said is None:
-        assert estimate.value is None
-        assert estimate.why
-        assert estimate.support == 0
+        assert one.value is None
+        assert one.why
+        assert one.support == 0
         return
-    assert estimate.value == pytest.approx(said.value, rel=NEAR, abs=NEAR)
-    assert estimate.logged == pytest.approx(said.logged, rel=NEAR, abs=NEAR)
-    assert estimate.support == pytest.approx(said.support, rel=NEAR)
+    assert one.value == pytest.approx(said.value, rel=NEAR, abs=NEAR)
+    assert one.logged == pytest.approx(said.logged, rel=NEAR, abs=NEAR)
+    assert one.support == pytest.approx(said.support, rel=NEAR)
     if said.effective is not None:
-        assert estimate.effective_lists == pytest.approx(said.effective, rel=1e-7)
-        assert estimate.largest_weight == pytest.approx(said.largest, rel=1e-7)
+        assert one.effective_sample_size == pytest.approx(said.effective, rel=1e-7)
+        assert one.largest_weight == pytest.approx(said.largest, rel=1e-7)
     if said.logged:
-        assert estimate.lift == pytest.approx(said.value / said.logged - 1, rel=NEAR, abs=NEAR)
+        assert one.lift == pytest.approx(said.value / said.logged - 1, rel=NEAR, abs=NEAR)
 
 
 @given(cases(), st.sampled_from(REWARDS), st.booleans(), st.sampled_from([inf, 1.5, 3.0]))
@@ -111,15 +111,15 @@ def test_propensities_of_whole_lists_serve_whole_lists_only(case: Case, reward: 
 def test_any_click_is_no_sum_over_items_and_positions() -> None:
     lists = [Logged("q", ("a", "b"), (1, 0), (1.0, 1.0))] * 3
     with pytest.raises(CannotTellError, match="not a sum"):
-        parse("ip-ips").columns(arrays(lists, {"q": ("a", "b")}), "any-click")
+        parse("ip-ips").contributions(arrays(lists, {"q": ("a", "b")}), "any-click")
 
 
 def test_a_policy_for_other_contexts_has_no_value() -> None:
     """All contexts keep their lists, and the lift would be 0; but nobody asked about them."""
     held = arrays([Logged("q", ("a", "b"), (1, 0), (1.0, 1.0))] * 3, {"r": ("a", "b")})
-    for estimate in judge(held, [parse(name) for name in estimators], Asked()):
-        assert estimate.value is None
-        assert estimate.why == "The policy has a list for none of the contexts in this log."
+    for one in estimate(held, [parse(name) for name in estimators], Settings()):
+        assert one.value is None
+        assert one.why == "The policy has no list for any context of this log."
 
 
 @pytest.mark.parametrize("name", list(estimators))
@@ -128,11 +128,11 @@ def test_a_policy_that_shows_what_was_shown_has_no_lift(name: str) -> None:
     lists += [Logged("r", ("c", "b"), (0, i % 2), (1.0, 1.0)) for i in range(40)]
     held = arrays(lists, {"q": ("a", "b"), "r": ("c", "b")})
     spelling = f"{name}(model=dcm)" if name in ("dm", "dr") else name
-    (estimate,) = judge(held, [parse(spelling)], Asked())
-    assert estimate.support == 1
-    assert estimate.lift is not None
+    (one,) = estimate(held, [parse(spelling)], Settings())
+    assert one.support == 1
+    assert one.lift is not None
     # A click model shrinks and has its own idea of later positions; weights have not.
-    assert abs(estimate.lift) < (0.05 if name == "dm" else 1e-9)
+    assert abs(one.lift) < (0.05 if name == "dm" else 1e-9)
 
 
 @pytest.mark.parametrize(
@@ -157,7 +157,7 @@ def test_the_order_of_the_log_and_copies_of_lists_do_not_matter(case: Case, know
     asked = [parse(name) for name in ("ips", "prefix-ips", "ip-ips", "pi", "dr(model=dcm)")]
 
     def said(order: Callable[[list[Logged]], list[Logged]]) -> Any:
-        return judge(arrays(order(lists), policy, known), asked, Asked(replicates=20))
+        return estimate(arrays(order(lists), policy, known), asked, Settings(replicates=20))
 
     assert said(list) == said(lambda them: them[::-1])
     assert np.all(arrays(lists, policy).n == 1)

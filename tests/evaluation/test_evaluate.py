@@ -16,9 +16,9 @@ from scipy.stats import beta
 
 import prudent
 from prudent.base.errors import LogError, PrudentWarning, UsageError
-from prudent.evaluation.estimate import Estimate
 from prudent.evaluation.estimators import estimators
 from prudent.evaluation.evaluate import Evaluation, in_words
+from prudent.evaluation.intervals import Estimate
 from prudent.evaluation.rollout import gate_contexts
 from prudent.storage.manifest import Manifest, Source, Tally
 from tests.command import run
@@ -112,7 +112,7 @@ def test_files_give_what_plain_loops_give(policy: prudent.Policy, tmp_path: Path
         rows = [dict(zip(table, row, strict=True)) for row in zip(*table.values(), strict=True)]
         (tmp_path / "log.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
         log = prudent.Log(tmp_path / "log.jsonl", **how)
-    found = prudent.evaluate(policy, log, ["ips", "snips", "prefix-ips", "ip-ips"])
+    found = prudent.evaluate(policy, log, estimators=["ips", "snips", "prefix-ips", "ip-ips"])
     same(found["ips"], reference.ips(lists, POLICY, "clicks", known))
     same(found["snips"], reference.ips(lists, POLICY, "clicks", known, normalize=known))
     same(found["prefix-ips"], reference.prefix_ips(lists, POLICY, "clicks", known))
@@ -127,14 +127,14 @@ def test_a_propensity_for_whole_lists(tmp_path: Path) -> None:
     log = prudent.Log(pa.table(as_lists(lists, "whole")), propensity="p")
     full = {"q": ("c", "a", "b"), "r": ("a", "b", "c")}
     policy = prudent.Policy.read(policy_file(tmp_path / "full.parquet", full))
-    found = prudent.evaluate(policy, log, ["ips", "prefix-ips"])
+    found = prudent.evaluate(policy, log, estimators=["ips", "prefix-ips"])
     same(found["ips"], reference.ips(lists, full, "clicks", known=True))
     assert found["ips"].why == ""
     same(found["prefix-ips"], reference.prefix_ips(lists, full, "clicks", known=False))
-    assert "say nothing of their first items" in found["prefix-ips"].why
+    assert "not to their first items" in found["prefix-ips"].why
     short = {"q": ("c", "a"), "r": ("a", "b")}
     policy = prudent.Policy.read(policy_file(tmp_path / "short.parquet", short))
-    found = prudent.evaluate(policy, log, "ips")
+    found = prudent.evaluate(policy, log, estimators="ips")
     same(found["ips"], reference.ips(lists, short, "clicks", known=False))
     assert "longer lists" in found["ips"].why
 
@@ -145,11 +145,11 @@ def test_a_list_without_a_propensity_is_rejected(policy: prudent.Policy, bad: fl
     table["p"][7] = bad
     log = prudent.Log(pa.table(table), propensity="p")
     with pytest.warns(PrudentWarning, match="1 of 300 lists were rejected: 1 × propensity"):
-        found = prudent.evaluate(policy, log, "snips")
+        found = prudent.evaluate(policy, log, estimators="snips")
     assert found.manifest.sources["holdout"].tally.rejected == {"propensity outside (0, 1]": 1}
     assert found.manifest.sources["holdout"].tally.lists == 299
     with pytest.raises(LogError, match="propensity"):
-        prudent.evaluate(policy, log, "snips", max_rejected=0.001)
+        prudent.evaluate(policy, log, estimators="snips", max_rejected=0.001)
 
 
 def test_what_cannot_be_evaluated(policy: prudent.Policy) -> None:
@@ -161,13 +161,13 @@ def test_what_cannot_be_evaluated(policy: prudent.Policy) -> None:
     with pytest.raises(UsageError, match="Did you mean 'bootstrap'"):
         prudent.evaluate(policy, log, interval="bootstrp")  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="Known: dm, dr"):
-        prudent.evaluate(policy, log, "magic")
+        prudent.evaluate(policy, log, estimators="magic")
     with pytest.raises(UsageError, match="at least one"):
-        prudent.evaluate(policy, log, [])
-    with pytest.raises(UsageError, match="counts have forgotten"):
-        prudent.evaluate(policy, prudent.count(log))  # type: ignore[arg-type]
-    with pytest.raises(UsageError, match="not a Policy"):
-        prudent.evaluate("policy.parquet", log)  # type: ignore[arg-type]
+        prudent.evaluate(policy, log, estimators=[])
+    with pytest.raises(UsageError, match="counts do not keep whole lists"):
+        prudent.evaluate(policy, prudent.count(log))
+    with pytest.raises(UsageError, match="is not a policy"):
+        prudent.evaluate(log, log)  # type: ignore[arg-type]
     with pytest.raises(LogError, match="no column 'weight'"):
         prudent.evaluate(policy, prudent.Log(pa.table(as_lists(some_lists())), propensity="weight"))
     numbers = {**as_lists(some_lists()), "context": list(range(300))}
@@ -183,10 +183,10 @@ def test_what_cannot_be_evaluated(policy: prudent.Policy) -> None:
 def test_settings_that_are_no_numbers(policy: prudent.Policy, setting: Any) -> None:
     log = prudent.Log(pa.table(as_lists(some_lists())))
     with pytest.raises(UsageError, match="a number above 0 and below 1"):
-        prudent.evaluate(policy, log, "ips", confidence=setting)
+        prudent.evaluate(policy, log, estimators="ips", confidence=setting)
     with pytest.raises(UsageError, match=r"above 0\.5 and below 1"):
         prudent.gate(policy, log, confidence=setting)
-    with pytest.raises(UsageError, match=r"such as 0\.01 for 1 % more"):
+    with pytest.raises(UsageError, match=r"such as 0\.01 for 1% more"):
         prudent.gate(policy, log, min_lift=setting)
 
 
@@ -194,7 +194,7 @@ def test_settings_that_are_no_numbers(policy: prudent.Policy, setting: Any) -> N
 def test_what_is_no_estimator(policy: prudent.Policy, estimator: Any) -> None:
     log = prudent.Log(pa.table(as_lists(some_lists())))
     for ask in (
-        lambda: prudent.evaluate(policy, log, estimator),
+        lambda: prudent.evaluate(policy, log, estimators=estimator),
         lambda: prudent.gate(policy, log, estimator=estimator),
     ):
         with pytest.raises(UsageError, match=r"is not an estimator\. Known: dm, dr"):
@@ -203,14 +203,14 @@ def test_what_is_no_estimator(policy: prudent.Policy, estimator: Any) -> None:
 
 def test_each_estimator_is_asked_once(policy: prudent.Policy) -> None:
     log = prudent.Log(pa.table(as_lists(some_lists())))
-    found = prudent.evaluate(policy, log, ["dr(clip=10)", "ips", "dr(clip=10.0)", "ips"])
+    found = prudent.evaluate(policy, log, estimators=["dr(clip=10)", "ips", "dr(clip=10.0)", "ips"])
     assert [estimate.estimator for estimate in found] == ["dr(clip=10)", "ips"]
 
 
 def test_any_spelling_finds_its_estimate(policy: prudent.Policy) -> None:
     log = prudent.Log(pa.table(as_lists(some_lists())))
     spellings = ["dr( clip = 10, model=dcm(tail=truncate) )", "dm(model=pbm(examination=[1, .5, .4]))", "ips(clip=inf)"]
-    found = prudent.evaluate(policy, log, spellings)
+    found = prudent.evaluate(policy, log, estimators=spellings)
     assert [one.estimator for one in found] == [
         "dr(model=dcm(tail=truncate), clip=10)",
         "dm(model=pbm(examination=[1, 0.5, 0.4]))",
@@ -230,33 +230,40 @@ def said_by(*estimates: Estimate) -> str:
 
 
 GOOD = Estimate(
-    "ips", "clicks", 900, logged=1.0, value=1.1, lift=0.1, lift_low=0.02, lift_high=0.18, effective_lists=80, support=1
+    "ips",
+    "clicks",
+    900,
+    logged=1.0,
+    value=1.1,
+    lift=0.1,
+    lift_low=0.02,
+    lift_high=0.18,
+    effective_sample_size=80,
+    support=1,
 )
 
 
 def test_words_for_what_the_numbers_say() -> None:
-    by = "By ips (inverse propensities), the new lists"
+    by = "By ips (inverse propensities), the policy's lists"
     assert said_by(GOOD) == (
-        f"{by} earn 10.0 % more clicks than the logged ones, +2.0 % to +18.0 % with confidence 95 %: "
-        "more, by this interval."
+        f"{by} earn 10.0% more clicks than the logged lists, +2.0% to +18.0% with confidence 95%: "
+        "a significant increase."
     )
-    assert said_by(replace(GOOD, lift_low=-0.02)).endswith(
-        "−2.0 % to +18.0 % with confidence 95 %: that may be chance."
-    )
+    assert said_by(replace(GOOD, lift_low=-0.02)).endswith("−2.0% to +18.0% with confidence 95%: not significant.")
     worse = replace(GOOD, lift=-0.1, lift_low=-0.18, lift_high=-0.02)
-    assert "earn 10.0 % fewer clicks" in said_by(worse)
-    assert said_by(worse).endswith(": fewer, by this interval.")
-    assert said_by(replace(worse, reward="any-click")).startswith(f"{by} are clicked 10.0 % less often than")
-    assert said_by(replace(worse, reward="any-click")).endswith(": less often, by this interval.")
-    assert said_by(replace(GOOD, lift=0.0, lift_low=0.0)).endswith(": that may be chance.")
-    assert "all lists that tell are alike" in said_by(replace(GOOD, lift_low=0.1, lift_high=0.1))
-    assert "earn as many clicks as the logged ones" in said_by(replace(GOOD, lift=0.0))
+    assert "earn 10.0% fewer clicks" in said_by(worse)
+    assert said_by(worse).endswith(": a significant decrease.")
+    assert said_by(replace(worse, reward="any-click")).startswith(f"{by} earn 10.0% fewer clicked lists than")
+    assert said_by(replace(worse, reward="any-click")).endswith(": a significant decrease.")
+    assert said_by(replace(GOOD, lift=0.0, lift_low=0.0)).endswith(": not significant.")
+    assert "all matching lists are identical" in said_by(replace(GOOD, lift_low=0.1, lift_high=0.1))
+    assert "earn as many clicks as the logged lists" in said_by(replace(GOOD, lift=0.0))
     assert said_by(replace(GOOD, lift_low=None, lift_high=None)).endswith(
-        "– to – with confidence 95 %: that may be chance."
+        "– to – with confidence 95%: not significant."
     )
-    assert "there is nothing to compare that with" in said_by(replace(GOOD, lift=None, lift_low=None, lift_high=None))
-    assert "few lists agree with the policy's, as many as 3 of" in said_by(replace(GOOD, effective_lists=3.2))
-    assert said_by(replace(GOOD, support=0.5)).endswith(": more, by this interval (on 50.0% of the lists).")
+    assert "the lift is not defined" in said_by(replace(GOOD, lift=None, lift_low=None, lift_high=None))
+    assert "effective sample size 3, below 30" in said_by(replace(GOOD, effective_sample_size=3.2))
+    assert said_by(replace(GOOD, support=0.5)).endswith(": a significant increase (support 50.0% of lists).")
 
 
 def test_words_are_about_the_row_to_trust() -> None:
@@ -268,9 +275,7 @@ def test_words_are_about_the_row_to_trust() -> None:
     )
     silent = Estimate("dr(clip=10)", "clicks", 900, why="There is no click.")
     assert said_by(*others, silent).startswith("By dm ")
-    assert (
-        said_by(Estimate("ips", "clicks", 900, why="No support."), silent) == "Nothing can be told: There is no click."
-    )
+    assert said_by(Estimate("ips", "clicks", 900, why="No support."), silent) == "Cannot tell: There is no click."
 
 
 def test_every_estimator_has_words() -> None:
@@ -280,28 +285,28 @@ def test_every_estimator_has_words() -> None:
 
 def test_results_as_tables(policy: prudent.Policy) -> None:
     found = prudent.evaluate(
-        policy, prudent.Log(pa.table(as_lists(some_lists()))), ["ips", "dr", "ip-ips"], "any-click"
+        policy, prudent.Log(pa.table(as_lists(some_lists()))), estimators=["ips", "dr", "ip-ips"], reward="any-click"
     )
     assert isinstance(found, Evaluation)
     assert [estimate.estimator for estimate in found] == ["ips", "dr", "ip-ips"]
     assert (len(found), found[0], found["ips"]) == (3, found.estimates[0], found.estimates[0])
     for shown in (str(found), found._repr_html_()):
         assert (
-            "any-click per list, on 300 held-out lists of 3 contexts, of which 1 keeps its lists: the policy has none "
-            "for it"
+            "any-click per list, on 300 holdout lists of 3 contexts; the policy has no list for 1 context: logged "
+            "lists stay"
         ) in shown
-        assert "cannot tell: Whether a list has any click is not a sum" in shown
+        assert "ip-ips: cannot tell. any-click is not a sum over items and positions." in shown
     with pytest.raises(UsageError, match="was not evaluated"):
         found["pi"]
 
 
 def test_nothing_clicked_has_no_lift(policy: prudent.Policy) -> None:
     lists = [one._replace(clicks=(0,) * len(one.items)) for one in some_lists()]
-    estimate = prudent.evaluate(policy, prudent.Log(pa.table(as_lists(lists))), "ips")[0]
+    estimate = prudent.evaluate(policy, prudent.Log(pa.table(as_lists(lists))), estimators="ips")[0]
     assert (estimate.value, estimate.logged, estimate.lift) == (0, 0, None)
     verdict = prudent.gate(policy, prudent.Log(pa.table(as_lists(lists))), estimator="ips")
     assert not verdict
-    assert "no lift" in verdict.why
+    assert "the lift is not defined" in verdict.why
 
 
 # --- the gate ---------------------------------------------------------------------------------------------------------
@@ -334,8 +339,8 @@ def test_a_better_policy_passes_and_a_worse_one_does_not(tmp_path: Path, estimat
     assert verdict.passed
     assert verdict.estimate.lift_low is not None
     assert verdict.estimate.lift_low > 0
-    assert verdict.why.startswith(f"{in_words(estimator)}, {estimator}: lift +")
-    assert "with confidence 95 %, above 0 %" in verdict.why
+    assert verdict.why.startswith(f"{estimator} ({in_words(estimator)}): lift +")
+    assert "with confidence 95%, above 0%" in verdict.why
     assert not prudent.gate(worse, log, estimator=estimator)
 
 
@@ -358,19 +363,17 @@ def test_the_logged_lists_do_not_beat_themselves(tmp_path: Path) -> None:
     verdict = prudent.gate(policy, prudent.Log(pa.table(as_lists(lists))), estimator="ips")
     assert not verdict
     assert verdict.estimate.lift == 0
-    assert "not above 0 %" in verdict.why
+    assert "not above 0%" in verdict.why
 
 
 def test_without_support_the_gate_is_shut(policy: prudent.Policy) -> None:
     log = prudent.Log(pa.table(as_lists([Logged("own", ("x",), (1,), (1.0,))] * 50)))
     verdict = prudent.gate(policy, log)
     assert not verdict.passed
-    assert "cannot tell: The policy has a list for none of the contexts" in verdict.why
+    assert "cannot tell. The policy has no list for any context" in verdict.why
     found = prudent.evaluate(policy, log)
-    assert (
-        found.title == "clicks per list, on 50 held-out lists of 1 context, and the policy has a list for none of them"
-    )
-    assert found.verdict == "Nothing can be told: The policy has a list for none of the contexts in this log."
+    assert found.title == "clicks per list, on 50 holdout lists of 1 context; the policy has a list for none of them"
+    assert found.verdict == "Cannot tell: The policy has no list for any context of this log."
     with pytest.raises(LogError, match="there is nothing to mix"):
         gate_contexts(policy, log)
 
@@ -379,7 +382,7 @@ def test_where_nothing_can_be_told_there_is_no_gate_to_try(tmp_path: Path) -> No
     pq.write_table(pa.table(as_lists([Logged("own", ("x",), (1,), (1.0,))] * 50)), tmp_path / "log.parquet")
     done = run("evaluate", policy_file(tmp_path / "p.parquet", POLICY), "--log", tmp_path / "log.parquet")
     assert done.code == 0
-    assert "Nothing can be told" in done.said
+    assert "Cannot tell" in done.said
     assert "Next:" not in done.said
 
 
@@ -428,9 +431,9 @@ def test_a_mixed_policy_claims_no_bound_for_the_lists_that_stay(tmp_path: Path) 
     assert mixed.manifest.settings["mixed"]["policy"] == {"model": "pbm", "bound": "bayes(delta=0.2)"}
     told = mixed.explain("q9")
     assert [(one.lower, one.mean, one.upper) for one in told.candidates] == [(None, None, None)] * 2
-    assert any("nothing to say about how sure an item is" in note for note in told.notes)
-    said = prudent.report(mixed, log, tmp_path / "page.html")
-    assert said["promise"]["kind"] == "none"
+    assert told.notes
+    said = prudent.report(mixed, log, to=tmp_path / "page.html")
+    assert "no lower bounds" in said["promise"]
     assert "bound" in [setting.name for setting in prudent.diff(policy, mixed).settings]
 
 
@@ -466,9 +469,9 @@ def files(tmp_path: Path) -> tuple[Path, Path]:
 def test_evaluate_prints_a_table(files: tuple[Path, Path]) -> None:
     done = run("evaluate", files[0], "--log", files[1], "-e", "dr", "-e", "ip-ips", "--reward", "any-click")
     assert done.code == 0
-    assert "any-click per list, on 2,000 held-out lists of 10 contexts" in done.said
-    assert "ip-ips cannot tell: Whether a list has any click" in done.said
-    assert "By dr (doubly robust), the new lists are clicked" in done.said
+    assert "any-click per list, on 2,000 holdout lists of 10 contexts" in done.said
+    assert "ip-ips: cannot tell. any-click is not a sum" in done.said
+    assert "By dr (doubly robust), the policy's lists earn" in done.said
     assert done.out.splitlines()[-1] == f"Next: prudent gate {files[0]} --log {files[1]} --reward any-click"
 
 
@@ -476,7 +479,7 @@ def test_evaluate_says_the_same_once(files: tuple[Path, Path]) -> None:
     done = run("evaluate", files[0], "--log", files[1], "-e", "dm", "-e", "dr", "-e", "dm", "--confidence", ".9")
     assert [line.split()[0] for line in done.out.splitlines() if line.startswith(("dm ", "dr "))] == ["dm", "dr"]
     assert "dm, dr: The click model is" in done.said
-    assert "with confidence 90 %" in done.said
+    assert "with confidence 90%" in done.said
 
 
 @pytest.mark.parametrize("estimator", ["ips", "dr(model=dcm, clip=10)"])
@@ -509,7 +512,7 @@ def test_evaluate_for_machines(files: tuple[Path, Path]) -> None:
     told, untold = json.loads(run(*command, "-e", "ip-ips").out)
     asked = (
         "estimator reward lists logged logged_low logged_high value low high lift lift_low lift_high "
-        "effective_lists support"
+        "effective_sample_size support"
     )
     assert list(told) == list(untold) == [*asked.split(), "largest_weight", "why", "assumed"]
     assert told["low"] < told["value"] < told["high"]
@@ -525,7 +528,7 @@ def test_gate_says_yes_or_no(files: tuple[Path, Path], tmp_path: Path) -> None:
     assert done.code == 1
     said = json.loads(done.out)
     assert said["passed"] is False
-    assert said["why"].endswith("not above 300 %")
+    assert said["why"].endswith("not above +300%")
     mixed = tmp_path / "mixed.parquet"
     done = run(*gate, "--per-context", "-o", mixed, "--json")
     assert done.code == 0
@@ -537,11 +540,11 @@ def test_a_mixture_in_words(tmp_path: Path) -> None:
     log, good = two_orders()
     better, worse = two_policies(tmp_path, {"q0": good["q0"]})
     assert gate_contexts(better, log).why.startswith(
-        "1 of 1 context gets the policy's list: better than the logged one"
+        "1 of 1 context gets the policy's list: better than the incumbent list"
     )
     why = gate_contexts(worse, log).why
     assert why.startswith(
-        "no context gets the policy's list: none is better than the logged one with confidence 95 %; "
+        "no context gets the policy's list: none is better than the incumbent list with confidence 95%; "
     )
 
 
@@ -570,3 +573,36 @@ def test_commands_say_what_is_wrong(files: tuple[Path, Path], tmp_path: Path) ->
     assert run("gate", files[0], "--log", tmp_path / "none.parquet").code == 3
     assert run("gate", files[1], "--log", files[1]).code == 3
     assert run("evaluate", files[0], "--log", files[1], "--propensity", "p").code == 3
+
+
+# --- results ----------------------------------------------------------------------------------------------------------
+
+
+def test_results_are_values_in_frames_and_arrow(policy: prudent.Policy) -> None:
+    log = prudent.Log(pa.table(as_lists(some_lists())))
+    evaluation = prudent.evaluate(policy, log, estimators=["ips", "dr", "ip-ips"], reward="any-click")
+    frame = evaluation.to_frame()
+    assert frame["value"][0] == evaluation["ips"].value
+    assert pa.table(evaluation).to_pylist() == evaluation.as_json()
+    verdict = prudent.gate(policy, log)
+    (row,) = pa.table(verdict).to_pylist()
+    assert (row["passed"], row["lift_low"]) == (verdict.passed, verdict.estimate.lift_low)
+    mixture = gate_contexts(policy, log, model="pbm")
+    assert list(mixture.rows()) == [(name, getattr(mixture, name)) for name in ("better", "same", "unsure", "unseen")]
+
+
+def test_a_verdict_prints_one_short_line(policy: prudent.Policy) -> None:
+    """It was the call of a constructor with twenty numbers."""
+    verdict = prudent.gate(policy, prudent.Log(pa.table(as_lists(some_lists()))), estimator="ips")
+    assert repr(verdict) == str(verdict) == f"{'pass' if verdict else 'fail'}: {verdict.why}"
+    assert "\n" not in str(verdict)
+    assert len(str(verdict)) < 200
+    assert "<table>" in verdict._repr_html_()
+
+
+def test_paths_will_do(files: tuple[Path, Path]) -> None:
+    policy, log = files
+    one = prudent.evaluate(policy, str(log), estimators="ips")
+    assert one.as_json() == prudent.evaluate(prudent.Policy.read(policy), prudent.Log(log), estimators="ips").as_json()
+    assert prudent.gate(str(policy), log).passed == prudent.gate(policy, prudent.Log(log)).passed
+    assert gate_contexts(policy, log).better == 9

@@ -7,10 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from prudent.evaluation.bernstein import bernstein, bernstein_lift
-from prudent.evaluation.bootstrap import interval, replicate
-from prudent.evaluation.estimate import Asked, judge
 from prudent.evaluation.estimators import parse
+from prudent.evaluation.intervals import Settings, bernstein, bernstein_lift, estimate, replicate, student_interval
 from tests.evaluation.reference import Logged
 from tests.evaluation.small import arrays
 
@@ -42,8 +40,8 @@ def test_replicates_do_not_depend_on_the_columns_beside_them() -> None:
 
 def test_students_interval() -> None:
     """With many lists the normal one; with three, t of two degrees of freedom is 4.303."""
-    assert interval(1.0, 4.0, 1e9, 0.95) == pytest.approx((1 - 1.96 * 2, 1 + 1.96 * 2), abs=1e-3)
-    assert interval(0.0, 1.0, 3, 0.95).high == pytest.approx(4.303, abs=1e-3)
+    assert student_interval(1.0, 4.0, 1e9, 0.95) == pytest.approx((1 - 1.96 * 2, 1 + 1.96 * 2), abs=1e-3)
+    assert student_interval(0.0, 1.0, 3, 0.95).high == pytest.approx(4.303, abs=1e-3)
 
 
 def test_bernstein_is_the_formula() -> None:
@@ -68,16 +66,16 @@ def test_bernstein_lift_is_where_the_difference_is_no_longer_sure() -> None:
 def test_bernstein_needs_known_propensities_and_a_clip() -> None:
     lists = [Logged("q", ("a", "b"), (i % 2, 0), (0.5, 1.0)) for i in range(500)]
     lists += [Logged("q", ("b", "a"), (0, 0), (0.5, 1.0)) for i in range(500)]
-    asked = Asked(interval="bernstein")
+    asked = Settings(interval="bernstein")
     names = "ips(clip=5)", "prefix-ips(clip=5)", "ips", "snips", "ip-ips(clip=5)", "dr(model=dcm)"
     chosen = [parse(name) for name in names]
     policy = {"q": ("a", "b")}
-    said = judge(arrays(lists, policy, known=True), chosen, asked)
+    said = estimate(arrays(lists, policy, known=True), chosen, asked)
     assert [estimate.value is not None for estimate in said] == [True, True, False, False, False, False]
     assert said[0].value == pytest.approx(0.5)
     assert said[0].lift_low is not None
     assert -1 <= said[0].lift_low < 1 < (said[0].lift_high or 0)
-    assert all(estimate.value is None for estimate in judge(arrays(lists, policy), chosen, asked))
+    assert all(one.value is None for one in estimate(arrays(lists, policy), chosen, asked))
 
 
 @pytest.mark.slow

@@ -13,7 +13,7 @@ from prudent.click_models.simulate import draw, make_world
 from prudent.counts.lists import ListBatch
 from prudent.evaluation.direct import direct
 from prudent.evaluation.estimators import parse
-from prudent.evaluation.gate import ask_gate, decide
+from prudent.evaluation.gate import decide, gate_settings
 from prudent.evaluation.holdout import hold_out
 from tests.command import run
 from tests.evaluation.reference import Logged
@@ -48,7 +48,7 @@ def test_longer_lists_earn_nothing_below_those_that_were_logged(estimator: str, 
     lists = [("a", ["x", "y"], [1, 0])] * 20 + [("a", ["x", "y"], [0, 0])] * 20
     lists += [("b", ["p", "q", "r", "s"], [0, 1, 0, 0])] * 20 + [("b", ["p", "q", "r", "s"], [0, 0, 0, 0])] * 20
     policy = policy_of({"a": ["x", "y", "z", "w"], "b": ["p", "q", "r", "s"]}, tmp_path / "policy.parquet")
-    (found,) = prudent.evaluate(policy, prudent.Log(table(lists)), estimator)
+    (found,) = prudent.evaluate(policy, prudent.Log(table(lists)), estimators=estimator)
     assert found.support == 1
     assert found.logged == 0.5
     assert found.lift == pytest.approx(0, abs=0.02 if "dm" in estimator else 1e-9), "the model shrinks a little"
@@ -61,9 +61,9 @@ def test_of_shorter_lists_only_what_they_show_counts_and_a_context_elsewhere_cha
     lists = [("a", ["x", "y", "z"], [1, 0, 1])] * 20 + [("a", ["x", "y", "z"], [0, 0, 1])] * 20
     lists += [("kept", ["p", "q", "r"], [1, 1, 1])] * 10
     log = prudent.Log(table(lists))
-    alone = prudent.evaluate(policy_of({"a": ["x"]}, tmp_path / "one.parquet"), log, estimator)
+    alone = prudent.evaluate(policy_of({"a": ["x"]}, tmp_path / "one.parquet"), log, estimators=estimator)
     more = policy_of({"a": ["x"], "elsewhere": ["k", "l", "m", "n"]}, tmp_path / "two.parquet")
-    assert prudent.evaluate(more, log, estimator).estimates == alone.estimates
+    assert prudent.evaluate(more, log, estimators=estimator).estimates == alone.estimates
     assert alone[0].logged == pytest.approx((20 * 1 + 10 * 3) / 50), "contexts without a policy count whole"
     assert alone[0].lift == pytest.approx(0, abs=0.02 if "dm" in estimator else 1e-9)
 
@@ -74,7 +74,7 @@ def test_click_models_learn_from_whole_lists() -> None:
     held = arrays(lists, {"q": ("c",)})
     assert held.upto.tolist() == [1]
     assert held.target[0].tolist() == [2, -1, -1]
-    assert parse("dm(model=cm)").columns(held, "clicks").value > 0.2
+    assert parse("dm(model=cm)").contributions(held, "clicks").value > 0.2
 
 
 def test_what_was_never_weighed_is_not_logged_either(tmp_path: Path) -> None:
@@ -83,7 +83,7 @@ def test_what_was_never_weighed_is_not_logged_either(tmp_path: Path) -> None:
     context, items, clicks, p = zip(*lists, strict=True)
     log = prudent.Log(pa.table({"context": context, "items": items, "clicks": clicks, "p": p}), propensity="p")
     policy = policy_of({"a": ["y", "x"], "b": ["x", "y"]}, tmp_path / "policy.parquet")
-    found = prudent.evaluate(policy, log, ["snips", "ips"])
+    found = prudent.evaluate(policy, log, estimators=["snips", "ips"])
     assert found["snips"].logged == found["snips"].value == 1
     assert found["snips"].lift == 0
     assert found["ips"].logged == found["ips"].value == 0.5, "there a context without a match counts as nothing"
@@ -108,28 +108,26 @@ def test_few_lists_and_lists_that_are_alike_are_not_enough_for_a_yes() -> None:
     """Four lists agree, and all were clicked, of which nine in ten are: their own spread would be none."""
     logged = [Logged("q", ("a", "b"), (int(i % 10 > 0), 0), (1.0, 1.0)) for i in range(60)]
     lucky = [Logged("q", ("b", "a"), (1, 0), (1.0, 1.0))] * 4
-    asked = ask_gate(-0.5, 0.95, "clicks", "bootstrap", 200, 0)
+    asked = gate_settings(-0.5, 0.95, "clicks", "bootstrap", 200, 0)
     verdict = decide(arrays(logged + lucky, {"q": ("b", "a")}), parse("ips"), asked, -0.5)
     assert verdict.estimate.lift_low is not None
     assert -0.5 < verdict.estimate.lift_low < 0
     assert not verdict.passed
-    assert verdict.why.endswith("few lists agree with the policy's, as many as 4 of equal weight: not enough for a yes")
+    assert verdict.why.endswith("But: effective sample size 4, below 30")
     many = decide(arrays(logged + lucky * 10, {"q": ("b", "a")}), parse("ips"), asked, -0.5)
     assert many.passed
     same = [Logged("q", ("a", "b"), (1, 0), (1.0, 1.0))] * 60
     alike = decide(arrays(same, {"q": ("a", "b")}), parse("ips"), asked, -0.5)
     assert not alike.passed
-    assert alike.why.endswith(
-        "all lists that tell are alike, and nobody knows what chance would do: not enough for a yes"
-    )
+    assert alike.why.endswith("But: all matching lists are identical, so that the interval has no width")
 
 
 def test_lists_of_contexts_that_keep_theirs_are_no_evidence_for_the_policy() -> None:
     """However many there are: of the policy's own context, three lists agree."""
     mine = [Logged("mine", ("a", "b") if i < 3 else ("b", "a"), (int(i < 3), 0), (1.0, 1.0)) for i in range(40)]
     others = [Logged(f"other {i % 10}", ("a", "b"), (int(i % 7 == 0), 0), (1.0, 1.0)) for i in range(2_000)]
-    verdict = decide(arrays(mine + others, {"mine": ("a", "b")}), parse("ips"), ask_gate(0.0, 0.95, "clicks"), 0.0)
-    assert verdict.estimate.effective_lists == pytest.approx(3)
+    verdict = decide(arrays(mine + others, {"mine": ("a", "b")}), parse("ips"), gate_settings(0.0, 0.95, "clicks"), 0.0)
+    assert verdict.estimate.effective_sample_size == pytest.approx(3)
     assert not verdict.passed
 
 
@@ -143,13 +141,13 @@ def test_propensities_do_not_make_up_for_items_that_nobody_saw() -> None:
     ]
     lists += [Logged("b", ("p", "q"), (1, 0), (1.0, 1.0))] * 600
     held = arrays(lists, {"a": ("x", "y"), "b": ("r", "s")}, known=True)
-    columns = parse("dr(model=cm)").columns(held, "clicks")
+    columns = parse("dr(model=cm)").contributions(held, "clicks")
     assert columns.support == pytest.approx(0.4)
     assert columns.value == pytest.approx(0.6, abs=0.1), "of a alone; its standard error is below .04"
-    verdict = decide(held, parse("dr(model=cm)"), ask_gate(0.0, 0.95, "clicks"), 0.0)
+    verdict = decide(held, parse("dr(model=cm)"), gate_settings(0.0, 0.95, "clicks"), 0.0)
     assert not verdict.passed
-    assert "on 40.0% of the lists, and 50% are asked for" in verdict.why
-    assert decide(held, parse("dr(model=cm)"), ask_gate(0.0, 0.95, "clicks"), 0.0, min_support=0.3).passed
+    assert "on 40.0% of lists; no support for the others. But: support below the minimum of 50%" in verdict.why
+    assert decide(held, parse("dr(model=cm)"), gate_settings(0.0, 0.95, "clicks"), 0.0, min_support=0.3).passed
 
 
 def test_no_spread_among_few_lists_is_no_certainty() -> None:
@@ -158,7 +156,7 @@ def test_no_spread_among_few_lists_is_no_certainty() -> None:
     lists = [Logged("c", order, (0, 0, 0), (1.0,) * 3) for order in orders * 2]
     lists += [Logged("d", order, (i % 2, 0, 0), (1.0,) * 3) for i in range(5) for order in orders]
     held = arrays(lists, {"c": ("a", "b", "c")})
-    columns = parse("pi").columns(held, "clicks")
+    columns = parse("pi").contributions(held, "clicks")
     in_c = held.context == 0
     assert columns.value == 8 / 28, "of d, which keeps its lists"
     assert columns.gain[in_c].std() > 0.2, "about as much as clicks spread in d, and not nothing"
@@ -215,15 +213,15 @@ def test_the_log_that_a_policy_learned_from_is_no_judge(tmp_path: Path) -> None:
     train, policy = tmp_path / "train.parquet", tmp_path / "policy.parquet"
     assert run("rank", train, "-o", policy, "--model", "cm").code == 0
     with pytest.warns(PrudentWarning, match="the lists that the policy learned from"):
-        prudent.evaluate(prudent.Policy.read(policy), prudent.Log(train), "ips")
+        prudent.evaluate(prudent.Policy.read(policy), prudent.Log(train), estimators="ips")
     gate = run("gate", policy, "--log", train, "--min-lift", "-0.9", "-e", "ips")
     assert gate.code == 1
-    assert "These are the lists that the policy learned from. Hold some out: prudent split." in gate.said
+    assert "These are the lists that the policy learned from. Use a holdout: prudent split." in gate.said
     renamed = run("gate", policy, "--log", tmp_path / "." / ".." / tmp_path.name / "train.parquet", "-e", "ips")
     assert "These are the lists that the policy learned from." in renamed.said
     both = run("gate", policy, "--log", train, "--log", tmp_path / "holdout.parquet", "--min-lift", "-0.9", "-e", "ips")
     assert both.code == 1
-    assert "Among these are the lists that the policy learned from, in train.parquet. Hold some out" in both.said
+    assert "Among these are the lists that the policy learned from, in train.parquet. Use a holdout" in both.said
     assert run("gate", policy, "--log", tmp_path / "holdout.parquet", "--min-lift", "-0.9", "-e", "ips").code == 0
     pq.write_table(table(rows[:150]), train)
     assert run("gate", policy, "--log", train, "--min-lift", "-0.9", "-e", "ips").code == 0, (
@@ -318,7 +316,7 @@ def test_context_by_context_the_training_log_is_no_judge_either(tmp_path: Path) 
     mix = ("gate", tmp_path / "policy.parquet", "--log", tmp_path / "log.parquet", "--per-context")
     said = run(*mix, "-o", tmp_path / "mixed.parquet")
     assert said.code == 3
-    assert "the lists that the policy learned from. Hold some out: prudent split." in said.said
+    assert "the lists that the policy learned from. Use a holdout: prudent split." in said.said
     assert not (tmp_path / "mixed.parquet").exists()
     unused = run(*mix, "-o", tmp_path / "mixed.parquet", "--replicates", "50")
     assert unused.code == 2
@@ -349,7 +347,7 @@ def test_what_is_no_policy(places: list[tuple[object, ...]], tmp_path: Path) -> 
 @pytest.mark.parametrize("least", [float("inf"), float("nan"), -1.0])
 def test_no_lift_to_ask_for(least: float, tmp_path: Path) -> None:
     policy = policy_of({"q": ["a", "b"]}, tmp_path / "policy.parquet")
-    with pytest.raises(UsageError, match="relative lift"):
+    with pytest.raises(UsageError, match="must be a number above -1"):
         prudent.gate(policy, prudent.Log(table([("q", ["a", "b"], [1, 0])] * 9)), min_lift=least)
 
 
@@ -361,7 +359,7 @@ def test_nothing_is_overwritten_by_its_own_result(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="overwritten by its own result"):
         prudent.split(log.rename(tmp_path / "train.parquet"), tmp_path)
     with pytest.raises(UsageError, match="overwritten by its own result"):
-        prudent.report(read, prudent.Log(log), log)
+        prudent.report(read, prudent.Log(log), to=log)
     with pytest.raises(UsageError, match="overwritten by its own result"):
         prudent.export(policy, policy, format="csv")
     assert (log.read_bytes(), policy.read_bytes()) == before

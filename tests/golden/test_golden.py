@@ -108,10 +108,10 @@ def make(logs: dict[str, Path], to: Path) -> Result:
     found["evaluate"] = numbers(prudent.evaluate(policy, later).as_json())
     found["evaluate propensity"] = numbers(prudent.evaluate(policy, known, reward="any-click").as_json())
     found["evaluate bernstein"] = numbers(
-        prudent.evaluate(policy, known, "ips(clip=50)", interval="bernstein").as_json()
+        prudent.evaluate(policy, known, estimators="ips(clip=50)", interval="bernstein").as_json()
     )
     for model in ("cm", "dcm", "pbm"):
-        both = prudent.evaluate(policy, later, [f"dm(model={model})", f"dr(model={model}, clip=10)"])
+        both = prudent.evaluate(policy, later, estimators=[f"dm(model={model})", f"dr(model={model}, clip=10)"])
         found[f"evaluate {model}"] = numbers(both.as_json())
     verdict = prudent.gate(policy, later, estimator="dr(model=pbm, clip=10)")
     found["gate"] = [verdict.passed, verdict.estimate.lift, verdict.estimate.lift_low]
@@ -139,7 +139,7 @@ def make(logs: dict[str, Path], to: Path) -> Result:
     for target in ("jsonl", "csv", "trec-run", "elasticsearch-rules", "redis", "sql"):
         prudent.export(to / "rounded.parquet", to / "lists.out", format=target)
         found[f"export {target}"] = hashlib.sha256((to / "lists.out").read_bytes()).hexdigest()
-    data = prudent.report(policy, later, to / "report.html", estimator="dr(model=pbm, clip=10)")
+    data = prudent.report(policy, later, to=to / "report.html", estimator="dr(model=pbm, clip=10)")
     shown = [[one["name"], one["lists"], [row[:-1] for row in one["rows"]]] for one in data["contexts"]["shown"]]
     found["report"] = numbers({"change": data["change"], "positions": data["positions"], "contexts": shown})
     return found

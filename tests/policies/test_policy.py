@@ -192,7 +192,7 @@ def test_from_a_table_of_ranks(tmp_path: Path) -> None:
     assert prudent.Policy.read(tmp_path / "policy.parquet") == policy
     for spelling in ("jsonl", "csv", "sql", "redis"):
         prudent.export(policy, tmp_path / "out", format=spelling)
-    evaluation = prudent.evaluate(policy, prudent.Log(log_table([("b", ("x", "y"), (1, 0))] * 9)), "ips")
+    evaluation = prudent.evaluate(policy, prudent.Log(log_table([("b", ("x", "y"), (1, 0))] * 9)), estimators="ips")
     assert evaluation["ips"].value == 1.0
 
 

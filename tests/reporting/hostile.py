@@ -65,5 +65,5 @@ def write_hostile_report(folder: Path) -> Path:
         prudent.count(prudent.Log(table(lists[::2]))), model="dcm", bound="bayes(delta=0.2)", length=3
     )
     to = folder / "report.html"
-    report(policy, prudent.Log(table(lists[1::2])), to, title=PAYLOADS[1])
+    report(policy, prudent.Log(table(lists[1::2])), to=to, title=PAYLOADS[1])
     return to

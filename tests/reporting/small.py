@@ -6,9 +6,9 @@ import prudent
 from prudent.click_models.check import check
 from prudent.click_models.compare import Comparison
 from prudent.click_models.compare.results import Score
-from prudent.evaluation.estimate import Estimate
 from prudent.evaluation.evaluate import Evaluation
 from prudent.evaluation.gate import Verdict
+from prudent.evaluation.intervals import Estimate
 from prudent.reporting.summarize import summarize
 from prudent.storage.manifest import Manifest
 from tests.reference import LoggedList

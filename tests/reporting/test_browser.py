@@ -9,9 +9,9 @@ import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
 import prudent
+from prudent.base.text import visible
 from prudent.click_models.simulate import write_log
 from prudent.reporting import report
-from prudent.reporting.summarize import visible
 from prudent.research.demo import shop
 from tests.programs import find_axe, find_chromium
 from tests.reference import LoggedList
@@ -39,7 +39,7 @@ def shop_report(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[st
     train = prudent.Log(folder / "train.parquet")
     policy = prudent.rank(prudent.count(train))
     to = folder / "report.html"
-    return to, report(policy, prudent.Log(folder / "held_out.parquet"), to, train=train)
+    return to, report(policy, prudent.Log(folder / "held_out.parquet"), to=to, train=train)
 
 
 @pytest.fixture(scope="module")
@@ -331,7 +331,7 @@ def test_an_interval_that_leaves_the_axis_ends_in_an_arrow(browser: Browser, tmp
     lists: list[LoggedList] = [*[("shoes", ("a", "b"), (1, 0))] * 2, *[("shoes", ("b", "a"), (1, 0))] * 2]
     many: list[LoggedList] = [("boots", ("c", "d"), clicks) for clicks in [(1, 0), (0, 0), (0, 1)] * 2000]
     policy = prudent.rank(prudent.count(prudent.Log(table(lists + many))), model="cm", bound="hoeffding(delta=0.2)")
-    report(policy, prudent.Log(table(lists + many)), tmp_path / "report.html")
+    report(policy, prudent.Log(table(lists + many)), to=tmp_path / "report.html")
     with opened(browser, tmp_path / "report.html") as page:
         said = "an arrow points to what lies outside of the axis"
         page.get_by_role("option", name="boots").click()

@@ -14,11 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import prudent
+from prudent.base.text import visible
 from prudent.evaluation.evaluate import Evaluation
 from prudent.reporting import render
-from prudent.reporting.drawing import by_position, forest, nice
+from prudent.reporting.charts import by_position, forest, nice
 from prudent.reporting.render import embedded
-from prudent.reporting.summarize import visible
 from tests.reference import LoggedList
 from tests.reporting.hostile import PAYLOADS
 from tests.reporting.small import GOOD, MANIFEST, NO, summary
@@ -56,7 +56,7 @@ def named(name: str) -> str:
     data["settings"] = [[name, name]]
     data["verdict"]["why"] = data["estimates"][0]["why"] = data["estimates"][0]["estimator"] = name
     data["comparison"]["verdict"] = data["comparison"]["scores"][0]["why"] = name
-    data["comparison"]["scores"][0]["model"] = data["positions"]["model"] = data["promise"]["bound"] = name
+    data["comparison"]["scores"][0]["model"] = data["positions"]["model"] = data["promise"] = name
     return render(data)
 
 
@@ -113,8 +113,8 @@ def test_nothing_is_loaded_from_anywhere() -> None:
 
 def test_a_gate_that_says_no_and_cannot_tell() -> None:
     page = render(summary(verdict=NO, comparison="Too few lists."))
-    assert "The gate says no" in page
-    assert "the held-out lists cannot tell" in page
+    assert "The gate fails" in page
+    assert "cannot be estimated on this holdout" in page
     assert "Not compared: Too few lists." in page
 
 
@@ -211,9 +211,9 @@ def test_one_context_that_stays_as_it_is() -> None:
     lists: list[LoggedList] = [("shoes", ("a", "b"), (1, 0))] * 9
     policy = prudent.rank(count(lists), model="cm")
     page = " ".join(render(summary(policy, evaluation=Evaluation((same,), MANIFEST))).split())
-    assert "it <strong>does not differ</strong> from what was mostly shown" in page
-    assert "they should get <strong>as many clicks</strong> as the logged lists did" in page
-    assert "The only context is here; it stands for 100% of the logged lists" in page
+    assert "it <strong>does not differ</strong> from the incumbent list" in page
+    assert "they are estimated to get <strong>as many clicks</strong> as the logged lists" in page
+    assert "The only context is shown, with 100% of the logged lists" in page
     assert "of 1 context<" in page
     assert "−0.0%" not in page
     assert "+0.0%" not in page

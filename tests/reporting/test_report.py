@@ -1,14 +1,20 @@
 """`prudent.report` and `prudent report`: files in, one page out, and mistakes told in a line."""
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from html import unescape
 from pathlib import Path
+from typing import Any
 
 import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import prudent
+import prudent.engines.duckdb.count as duckdb_count
 from prudent.base.errors import UsageError, WriteError
 from prudent.click_models.simulate import write_log
 from prudent.evaluation.evaluate import evaluate
@@ -44,13 +50,13 @@ def test_the_command_writes_what_the_function_writes(folder: Path) -> None:
     )
     train = prudent.Log(folder / "train.parquet")
     policy = prudent.Policy.read(folder / "policy.parquet", folder / "scores.parquet")
-    report(policy, prudent.Log(folder / "held_out.parquet"), folder / "other.html", train=train, title="T")
+    report(policy, prudent.Log(folder / "held_out.parquet"), to=folder / "other.html", train=train, title="T")
     assert by_command == (folder / "other.html").read_text(encoding="utf-8")
 
 
 def test_its_estimates_are_those_of_evaluate_and_its_verdict_that_of_gate(folder: Path) -> None:
     policy, log = prudent.Policy.read(folder / "policy.parquet"), prudent.Log(folder / "held_out.parquet")
-    data = report(policy, log, folder / "page.html", confidence=0.9, seed=3)
+    data = report(policy, log, to=folder / "page.html", confidence=0.9, seed=3)
     assert data["estimates"] == [asdict(one) for one in evaluate(policy, log, confidence=0.9, seed=3)]
     verdict = gate(policy, log, confidence=0.9, seed=3)
     assert data["verdict"] == {"passed": verdict.passed, "why": verdict.why, "min_lift": 0.0}
@@ -58,7 +64,7 @@ def test_its_estimates_are_those_of_evaluate_and_its_verdict_that_of_gate(folder
 
 def test_what_was_ranked_here_and_now_needs_no_files(folder: Path) -> None:
     policy = prudent.rank(prudent.Counts.read(folder / "counts.parquet"))
-    data = prudent.report(policy, prudent.Log(folder / "held_out.parquet"), folder / "fresh.html")
+    data = prudent.report(policy, prudent.Log(folder / "held_out.parquet"), to=folder / "fresh.html")
     assert data["contexts"]["notes"] == []
     assert data["contexts"]["fallen"]["known"]
 
@@ -66,13 +72,13 @@ def test_what_was_ranked_here_and_now_needs_no_files(folder: Path) -> None:
 def test_counts_will_do_for_training(folder: Path) -> None:
     page = page_of(folder, "--scores", folder / "scores.parquet", "--train", folder / "counts.parquet")
     assert "too little to trust" in page
-    assert "the log that the lists were made from" in page
+    assert "describe the training log" in page
 
 
 def test_without_training_it_says_what_it_does_not_know(folder: Path) -> None:
     page = page_of(folder)
     assert "Only listed items have scores" in page
-    assert "the held-out log" in page
+    assert "describe the holdout" in page
 
 
 def test_any_click_is_another_reward(folder: Path) -> None:
@@ -84,14 +90,14 @@ def test_the_gate_asks_the_estimator_that_it_is_told(folder: Path) -> None:
     said = json.loads(run(*asked, "--json", "--estimator", "dm(model=dcm)").out)
     assert said["headline"]["estimator"] == "dm(model=dcm)"
     assert [one["estimator"] for one in said["estimates"]].count("dm(model=dcm)") == 1
-    assert said["verdict"]["why"].startswith("click model alone, dm(model=dcm): ")
+    assert said["verdict"]["why"].startswith("dm(model=dcm) (click model alone): ")
     # Both limits at the same confidence, and not those of the gate, which are on one side.
     assert {key: value for key, value in said["headline"].items() if key != "in_words"} in said["estimates"]
 
 
 def test_it_says_in_the_terminal_what_the_gate_said(folder: Path) -> None:
     done = run("report", folder / "policy.parquet", "--log", folder / "held_out.parquet", "-o", folder / "page.html")
-    assert done.out.startswith("The gate says ")
+    assert done.out.startswith("The gate ")
     assert f"The report is in {folder / 'page.html'}" in done.out
     asked = ("report", folder / "policy.parquet", "--log", folder / "held_out.parquet", "-o", folder / "page.html")
     said = json.loads(run(*asked, "--json").out)
@@ -100,14 +106,14 @@ def test_it_says_in_the_terminal_what_the_gate_said(folder: Path) -> None:
 
 
 def test_a_gate_that_asks_for_too_much_says_no_and_the_report_is_written(folder: Path) -> None:
-    assert "The gate says no" in page_of(folder, "--min-lift", "5")
+    assert "The gate fails" in page_of(folder, "--min-lift", "5")
 
 
 def test_a_comparison_that_fails_does_not_stop_the_report(folder: Path) -> None:
     with duckdb.connect() as connection:
         connection.execute(f"copy (select * from '{folder}/held_out.parquet' limit 1) to '{folder}/one.parquet'")
     data = report(
-        prudent.Policy.read(folder / "policy.parquet"), prudent.Log(folder / "one.parquet"), folder / "one.html"
+        prudent.Policy.read(folder / "policy.parquet"), prudent.Log(folder / "one.parquet"), to=folder / "one.html"
     )
     why = data["comparison"]["why"]
     assert why == "There is no list to score models on: the log is too short, or the share held out is."
@@ -116,8 +122,8 @@ def test_a_comparison_that_fails_does_not_stop_the_report(folder: Path) -> None:
 
 def test_an_estimator_that_is_none_is_told(folder: Path) -> None:
     policy, log = prudent.Policy.read(folder / "policy.parquet"), prudent.Log(folder / "held_out.parquet")
-    with pytest.raises(UsageError, match="3 is no estimator"):
-        report(policy, log, folder / "page.html", estimator=3)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="3 is not an estimator"):
+        report(policy, log, to=folder / "page.html", estimator=3)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -127,7 +133,7 @@ def test_an_estimator_that_is_none_is_told(folder: Path) -> None:
         (["--log", "held_out.parquet", "--estimator", "dx"], 2, "No estimator is called 'dx'"),
         (["--log", "nothing.parquet"], 3, "There is no file"),
         (["--log", "held_out.parquet", "--confidence", "2"], 2, "confidence is 2"),
-        (["--log", "held_out.parquet", "--scores", "policy.parquet"], 3, "holds no scores"),
+        (["--log", "held_out.parquet", "--scores", "policy.parquet"], 3, "has no scores"),
         (["--log", "held_out.parquet", "--train", "train.parquet", "--since", "3d"], 2, "applies to counts by day"),
         (["--log", "held_out.parquet", "-o", "missing/page.html"], 4, "no folder"),
         (["--log", "held_out.parquet", "-o", "policy.parquet"], 2, "named twice"),
@@ -150,7 +156,7 @@ def test_a_log_of_other_contexts_is_told_as_that(folder: Path) -> None:
     assert done.code == 0
     assert "No context of the policy is in the holdout" in done.out
     assert "lists differ" not in done.out
-    assert "none of which is in the held-out log" in " ".join((folder / "page.html").read_text().split())
+    assert "none of which is in the holdout" in " ".join((folder / "page.html").read_text().split())
 
 
 def test_what_it_is_made_from_is_not_overwritten(folder: Path) -> None:
@@ -158,7 +164,7 @@ def test_what_it_is_made_from_is_not_overwritten(folder: Path) -> None:
     for file in ("policy.parquet", "scores.parquet", "held_out.parquet"):
         before = (folder / file).read_bytes()
         with pytest.raises(UsageError, match="would be overwritten by its own result"):
-            report(policy, prudent.Log(folder / "held_out.parquet"), folder / file)
+            report(policy, prudent.Log(folder / "held_out.parquet"), to=folder / file)
         assert (folder / file).read_bytes() == before
 
 
@@ -170,9 +176,41 @@ def test_a_title_is_shown_as_it_is_written(folder: Path) -> None:
 
 def test_what_is_no_policy_or_no_log_is_told(folder: Path) -> None:
     policy, log = prudent.Policy.read(folder / "policy.parquet"), prudent.Log(folder / "held_out.parquet")
-    with pytest.raises(UsageError, match="not a Policy"):
-        report("policy.parquet", log, folder / "x.html")  # type: ignore[arg-type]
-    with pytest.raises(UsageError, match="counts have forgotten whole lists"):
-        report(policy, prudent.Counts.read(folder / "counts.parquet"), folder / "x.html")  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="is not a policy"):
+        report(log, log, to=folder / "x.html")  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="counts do not keep whole lists"):
+        report(policy, prudent.Counts.read(folder / "counts.parquet"), to=folder / "x.html")
     with pytest.raises(WriteError):
-        report(policy, log, folder)
+        report(policy, log, to=folder)
+
+
+def test_each_log_is_read_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """evaluate, count, check and compare each read it again."""
+    read: list[str] = []
+    original = duckdb_count.opened  # type: ignore[attr-defined]
+
+    @contextmanager
+    def counting(connection: Any, log: prudent.Log) -> Iterator[Any]:
+        read.append(Path(str(log.source)).name)
+        with original(connection, log) as source:
+            yield source
+
+    monkeypatch.setattr(duckdb_count, "opened", counting)
+    for train in (None, folder / "train.parquet"):
+        read.clear()
+        report(folder / "policy.parquet", folder / "held_out.parquet", train=train, to=folder / "once.html")
+        assert read.count("held_out.parquet") == 1
+        assert read.count("train.parquet") == (train is not None)
+
+
+def test_the_report_counts_what_was_rejected(folder: Path) -> None:
+    """The temporary file has accepted lists alone; the numbers of the page are those of the log."""
+    table = pq.read_table(folder / "held_out.parquet").to_pylist()
+    table[0]["clicks"] = [1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]
+    pq.write_table(pa.Table.from_pylist(table), folder / "one_bad.parquet")
+    data = report(folder / "policy.parquet", folder / "one_bad.parquet", to=folder / "bad.html")
+    source = data["evaluated"]["sources"]["holdout"]
+    assert sum(source["rejected"].values()) == 1
+    assert source["lists"] == len(table) - 1
+    assert source["inputs"] == [str(folder / "one_bad.parquet")]
+    assert [n for _, n in data["health"]["rejected"]] == [1]

@@ -12,11 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import prudent
-from prudent.evaluation.estimate import Estimate
+from prudent.base.text import LONGEST, visible
 from prudent.evaluation.evaluate import Evaluation
 from prudent.evaluation.gate import Verdict
+from prudent.evaluation.intervals import Estimate
 from prudent.reporting import render
-from prudent.reporting.summarize import BUDGET, LONGEST, MOST_CONTEXTS, MOST_PLACES, visible
+from prudent.reporting.summarize import BUDGET, MOST_CONTEXTS, MOST_PLACES
 from prudent.storage.manifest import Manifest
 from tests.reporting.small import LISTS, MANIFEST, NO, UNKNOWN, ranked, summary
 from tests.strategies import count, table
@@ -61,43 +62,33 @@ def test_without_the_counts_it_came_from_clicks_are_not_known(tmp_path: Path) ->
     ranked().write(tmp_path / "policy.parquet")
     data = summary(prudent.Policy.read(tmp_path / "policy.parquet"), counts=count(LISTS[:90]), trained=False)
     assert data["contexts"]["fallen"]["known"] is False
-    assert data["health"]["of"] == "the held-out log"
+    assert data["health"]["log"] == "holdout"
     assert len(data["contexts"]["notes"]) == 2
     render(data)
 
 
 def test_click_rates_are_those_of_the_comparison_where_there_is_one() -> None:
-    assert summary()["positions"] | {"values": None, "more": None} == {
+    assert summary()["positions"] | {"parameters": None, "more": None} == {
         "observed": [0.41, 0.19],
         "fitted": [0.4, 0.2],
         "model": "pbm",
-        "curve": "examination",
-        "values": None,
+        "parameters": None,
         "more": None,
     }
     alone = summary(comparison="Too few lists.")
     assert alone["positions"]["fitted"] == []
     assert len(alone["positions"]["observed"]) == 3
     assert alone["comparison"] == {"why": "Too few lists."}
-    assert summary(ranked(model="dcm"))["positions"]["curve"] == "continuation"
-    assert summary(ranked(model="cm"))["positions"]["curve"] is None
-
-
-@pytest.mark.parametrize(
-    ("bound", "kind", "right"),
-    [("bayes(delta=0.2)", "posterior", 0.9), ("hoeffding(delta=0.2)", "hoeffding", 0.8), ("mle", "mle", 0.0)],
-)
-def test_it_knows_what_each_bound_promises(bound: str, kind: str, right: float) -> None:
-    promise = summary(ranked(bound=bound))["promise"]
-    assert (promise["kind"], promise["right"]) == (kind, right)
+    assert summary(ranked(model="dcm"))["positions"]["parameters"].keys() == {"continuation"}
+    assert summary(ranked(model="cm"))["positions"]["parameters"] == {}
 
 
 @pytest.mark.parametrize(
     ("bound", "said"),
     [
-        ("bayes(delta=0.2)", "for about 90% of the items"),
+        ("bayes(delta=0.2)", "of about 90% of the items, on average"),
         ("hoeffding(delta=0.2)", "with probability 80% or more"),
-        ("mle", "Of items that were seen often, about half are estimated too high."),
+        ("mle", "It overestimates about half of the items."),
     ],
 )
 def test_the_page_promises_no_more(bound: str, said: str) -> None:
@@ -107,8 +98,8 @@ def test_the_page_promises_no_more(bound: str, said: str) -> None:
 def test_a_method_without_bounds_is_reported_too() -> None:
     policy = prudent.rank_baseline(prudent.Log(table(LISTS)), "ips", length=2)
     data = summary(policy, counts=count(LISTS))
-    assert data["promise"]["kind"] == "none"
-    assert "there is no promise" in render(data)
+    assert "no lower bounds" in data["promise"]
+    assert data["promise"] in render(data)
 
 
 def test_of_long_lists_the_first_places_are_shown() -> None:
@@ -116,7 +107,7 @@ def test_of_long_lists_the_first_places_are_shown() -> None:
     lists = [("q", items, tuple(int(place % 7 == 0) for place in range(80)))] * 5
     data = summary(prudent.rank(count(lists), model="cm", bound="bayes"), comparison="Too few lists.")
     assert (len(data["positions"]["observed"]), data["positions"]["more"]) == (MOST_PLACES, 30)
-    assert "30 positions further down are left out" in render(data)
+    assert "30 positions further down are not shown" in render(data)
     (only,) = data["contexts"]["shown"]
     placed = [row for row in only["rows"] if row[1] or row[2]]
     assert all(min(place for place in row[1:3] if place) <= MOST_PLACES for row in placed)
@@ -201,7 +192,7 @@ def test_a_hundred_thousand_contexts_make_a_page_of_less_than_two_megabytes_in_s
     assert [entry["name"] for entry in contexts["shown"][:2]] == ["context 000000", "context 000001"]  # the heaviest
     assert (contexts["dropped"] > 0) == ("repeat" in item)
     if contexts["dropped"]:
-        assert f"{contexts['dropped']} more did not fit" in page
+        assert f"{contexts['dropped']} more exceed the size limit" in page
         assert len(page.encode()) > BUDGET / 2  # the room is used
 
 
@@ -233,6 +224,6 @@ def test_the_headline_says_in_words_what_decides() -> None:
 def test_a_log_of_other_contexts_does_not_tell_how_many_lists_differ() -> None:
     nothing_shared = replace(MANIFEST, results={"contexts": {"log": 3, "policy": 2, "both": 0}})
     page = render(summary(verdict=NO, evaluation=Evaluation((UNKNOWN,), nothing_shared)))
-    assert "none of which is in the held-out log" in " ".join(page.split())
-    assert "from what was mostly shown" not in page
-    assert "from what was mostly shown" in render(summary())
+    assert "none of which is in the holdout" in " ".join(page.split())
+    assert "from the incumbent list" not in page
+    assert "from the incumbent list" in render(summary())

@@ -87,6 +87,11 @@ class Registry(Generic[T]):
             raise UsageError(f"{value!r} is not {self._a_kind}. Known: {', '.join(self)}.")
         return resolved
 
+    def summary(self, name: str) -> str:
+        """The first sentence of the documentation of a class."""
+        text = " ".join((self[name].__doc__ or "").split("\n\n")[0].split()).replace("`", "")
+        return text if text.endswith(".") else f"{text}."
+
     @property
     def _a_kind(self) -> str:
         return f"{'an' if self.kind[0] in 'aeiou' else 'a'} {self.kind}"

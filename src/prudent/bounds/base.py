@@ -22,6 +22,11 @@ class Scores:
 class Bound(Protocol):
     """A lower confidence bound on attraction; its settings are its fields."""
 
+    @property
+    def promise(self) -> str:
+        """What it guarantees and under which assumptions, in a sentence or two, for a report."""
+        return f"The guarantee of {self} is in its documentation."
+
     def score(self, evidence: Evidence) -> Scores:
         """Lower bound and mean of every pair."""
         ...

@@ -11,6 +11,7 @@ import numpy as np
 from scipy.special import betainccinv, betaincinv, expit
 
 from prudent.base.arrays import FloatArray
+from prudent.base.text import percent
 from prudent.bounds.base import Bound, Scores, bounds, check_delta, check_positive
 from prudent.click_models.base import Evidence
 
@@ -38,6 +39,15 @@ class PosteriorBound(Bound):
     @abstractmethod
     def delta(self) -> float:
         """P(θ ≤ L(a)) is δ/2."""
+
+    @property
+    def promise(self) -> str:
+        """It holds on average over items."""
+        share = percent(1 - self.delta / 2, 0)
+        return (
+            f"The lower bound of {self} is below the attraction of about {share} of the items, on average over "
+            "items and if the click model and the prior are right. It is no guarantee for a single item, nor for all."
+        )
 
     @abstractmethod
     def learn_prior(self, evidence: Evidence) -> PriorRule:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from prudent.base.arrays import FloatArray
+from prudent.base.text import percent
 from prudent.bounds.base import Bound, Scores, bounds, check_delta
 from prudent.bounds.mle import click_rate
 from prudent.click_models.base import Evidence
@@ -25,6 +26,15 @@ class Hoeffding(Bound):
 
     def __post_init__(self) -> None:
         check_delta(self.delta)
+
+    @property
+    def promise(self) -> str:
+        """It holds for each item, not for all at once."""
+        return (
+            f"The lower bound of {self} is below the attraction of an item chosen in advance with probability "
+            f"{percent(1 - self.delta, 0)} or more, if its examinations are counted right. It does not hold "
+            "for all items at once."
+        )
 
     def score(self, evidence: Evidence) -> Scores:
         """Click rate minus the width; −∞ without evidence."""

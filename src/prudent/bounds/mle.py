@@ -20,6 +20,11 @@ class Mle(Bound):
     items are unseen.
     """
 
+    @property
+    def promise(self) -> str:
+        """None."""
+        return "mle guarantees nothing: it is an estimate, not a bound. It overestimates about half of the items."
+
     def score(self, evidence: Evidence) -> Scores:
         """The estimate itself, as bound and as mean."""
         estimate = click_rate(evidence)

@@ -9,7 +9,7 @@ from rich.markup import escape
 
 import prudent
 from prudent.base.errors import UsageError
-from prudent.base.text import Column, plain, several
+from prudent.base.text import plain, several
 from prudent.cli.options import (
     By,
     Holdout,
@@ -82,7 +82,7 @@ def evaluate_command(
         print_json(evaluation.as_json())
         return
     _show_evaluation(evaluation)
-    if any(estimate.tells for estimate in evaluation):
+    if any(estimate.known for estimate in evaluation):
         options = [*log.again(), *(["--propensity", propensity] if propensity else [])]
         options += ["--reward", reward] if reward != "clicks" else []
         say_next("prudent", "gate", policy, *(word for name in holdout for word in ("--log", name)), *options)
@@ -216,18 +216,11 @@ def split_command(
 
 
 def _show_evaluation(evaluation: "Evaluation") -> None:
-    from prudent.evaluation.evaluate import HEADINGS
-
-    rows = [row for row in evaluation.rows() if len(row) == len(HEADINGS)]
+    columns, rows = evaluation.table()
     say_wrapped(evaluation.title)
     if rows:
-        print_table([HEADINGS[0], *(Column(name, str, align="right") for name in HEADINGS[1:])], rows, wide=True)
-    for tells in (False, True):
-        reasons: dict[str, list[str]] = {}
-        for estimate in evaluation:
-            if estimate.why and estimate.tells == tells:
-                reasons.setdefault(estimate.why, []).append(estimate.estimator)
-        for why, names in reasons.items():
-            say_wrapped(f"{', '.join(names)}{'' if tells else ' cannot tell'}: {why}")
-    say()
+        print_table(columns, rows, wide=True)
+    for note in evaluation.notes:
+        say_wrapped(note)
+    say("")
     say_wrapped(evaluation.verdict)

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.text import Text
 
 from prudent.base.errors import PrudentWarning
-from prudent.base.text import Columns, Rows, as_cell, plain, rich_table
+from prudent.base.text import Columns, Rows, as_cell, plain, rich_table, text_table
 
 
 class _Console(Console):
@@ -78,16 +78,23 @@ def say_next(*command: object) -> None:
 
 
 def print_table(columns: Columns, rows: Rows, title: str = "", wide: bool = False) -> None:
-    """Print a table; a `wide` one overflows a narrow terminal instead of breaking numbers, all but the last column."""
+    """Print a table; a `wide` one overflows a narrow terminal instead of breaking numbers, all but the last heading."""
     table = rich_table(columns, rows, title)
-    if wide:
-        table.padding = (0, 1, 0, 0)
-        for column in table.columns[:-1]:
-            column.no_wrap = True
-        table.columns[-1].min_width = max(map(len, str(table.columns[-1].header).split()))
-        out.print(table, width=max(out.width, out.measure(table).minimum), soft_wrap=True)
-    else:
+    if not wide:
         out.print(table)
+        return
+    table.padding = (0, 1, 0, 0)
+    for column in table.columns[:-1]:
+        column.no_wrap = True
+    last = str(table.columns[-1].header)
+    table.columns[-1].min_width = max(map(len, last.split()))
+    lines = text_table(columns, rows).splitlines()
+    least = max(map(len, lines)) - len(columns) + 1 - len(last) + table.columns[-1].min_width
+    if least <= out.width:
+        out.print(table)
+    else:  # rich would cut it
+        for line in [*([title] if title else []), *lines]:
+            say(line)
 
 
 def short(value: object, most: int) -> str:

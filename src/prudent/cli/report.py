@@ -85,7 +85,7 @@ def report_command(
         data = prudent.report(
             prudent.Policy.read(policy, scores),
             opened,
-            output,
+            to=output,
             train=trained,
             **({} if title is None else {"title": title}),
             estimator=gate_estimator,
@@ -101,8 +101,8 @@ def report_command(
         parts = {name: data[name] for name in ("title", "verdict", "headline", "change", "estimates")}
         print_json({"output": str(output), "explorable": len(contexts["shown"]), **parts})
         return
-    say(f"The gate says {'pass' if data['verdict']['passed'] else 'fail'}: {data['verdict']['why']}")
-    if not change["held_out"]:
+    say(f"The gate {'passes' if data['verdict']['passed'] else 'fails'}: {data['verdict']['why']}")
+    if not change["holdout"]:
         say("No context of the policy is in the holdout, so the incumbent lists are unknown.")
     elif change["differ"] is not None:
         say(f"{change['differ']:,} of {several(change['contexts'], 'list')} differ from the incumbent.")

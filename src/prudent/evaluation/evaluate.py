@@ -1,45 +1,49 @@
-"""`prudent.evaluate`: a policy, a log that it has not seen, and what its lists would have earned there."""
+"""`prudent.evaluate`: the value of a policy's lists, estimated on a holdout."""
 
-import html
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import asdict, dataclass, fields
+from os import PathLike
+from typing import Any, NamedTuple
 
 from prudent.base.errors import PrudentWarning, UsageError
-from prudent.base.spec import check_number, check_word, whole_number
-from prudent.base.text import Column, text_table
+from prudent.base.results import Result
+from prudent.base.text import MISSING, Column, Columns, Rows, number, percent, several
 from prudent.counts.counts import Counts
 from prudent.counts.rejected import MAX_REJECTED, check_max_rejected
 from prudent.engines.duckdb.engine import DuckDB
-from prudent.evaluation.estimate import INTERVALS, Asked, Estimate, IntervalName, judge
 from prudent.evaluation.estimators import Estimator, parse
 from prudent.evaluation.estimators import estimators as known_estimators
-from prudent.evaluation.holdout import REWARDS, Reward
+from prudent.evaluation.holdout import Reward
+from prudent.evaluation.intervals import Estimate, IntervalName, Settings, estimate
 from prudent.evaluation.leakage import not_held_out
 from prudent.evaluation.reading import Read, read_held_out
-from prudent.logs.log import Log
-from prudent.policies.policy import Policy
+from prudent.logs.log import Log, as_log
+from prudent.policies.policy import Policy, as_policy
 from prudent.storage.manifest import Manifest, Source
 
 DEFAULTS = ("ips", "snips", "prefix-ips", "ip-ips", "pi", "dm", "dr", "dr(clip=10)")
-"""The estimators that are asked when none is named, from the fewest assumptions to the most support."""
+"""The default estimators, from the fewest assumptions to the most support."""
 
 DECIDES = "dr(clip=10)"
-"""The estimator of the gate: what was observed where enough lists agree with the policy, else a click model."""
+"""The estimator of the gate: observed rewards where enough lists match the policy, else a click model."""
 
 FEW = 30
-"""Effective lists below which a verdict says how few there are."""
+"""Effective sample size below which a verdict names it, and a gate fails."""
 
-HEADINGS = ("estimator", "logged", "value", "interval", "lift", "interval, %", "support", "effective lists")
+PolicyLike = Policy | str | PathLike[str]
+"""A policy or the path of one."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Evaluation:
-    """What several estimators say about one policy on the same held-out lists; a sequence of `Estimate`."""
+class Evaluation(Result):
+    """Estimates of one policy's value on the same holdout: a sequence of `Estimate`, and a table.
+
+    ``evaluation["dr(clip=10)"]`` is the estimate of one estimator, ``evaluation.verdict`` a sentence.
+    """
 
     estimates: tuple[Estimate, ...]
-    manifest: Manifest  # settings, holdout, and how many contexts there were
+    manifest: Manifest  # settings, holdout and numbers of contexts
 
     def __iter__(self) -> Iterator[Estimate]:
         return iter(self.estimates)
@@ -48,14 +52,27 @@ class Evaluation:
         return len(self.estimates)
 
     def __getitem__(self, which: int | str) -> Estimate:
-        """By index, or by any spelling of its estimator, such as ``"dr( clip = 10 )"``."""
+        """By index, or by any spelling of the estimator, such as ``"dr( clip = 10 )"``."""
         if isinstance(which, int):
             return self.estimates[which]
-        names = [estimate.estimator for estimate in self.estimates]
+        names = [one.estimator for one in self.estimates]
         spelled = which if which in names else str(parse(which))
         if spelled not in names:
             raise UsageError(f"{spelled} was not evaluated. Evaluated: {', '.join(names)}.")
         return self.estimates[names.index(spelled)]
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The fields of `Estimate`."""
+        return tuple(Column(one.name, one.type if isinstance(one.type, type) else float) for one in _FIELDS)
+
+    def rows(self) -> Rows:
+        """One row per estimate."""
+        return [tuple(getattr(one, column.name) for column in _FIELDS) for one in self.estimates]
+
+    def as_json(self) -> list[dict[str, Any]]:
+        """The estimates, null where they cannot tell; fits JSON."""
+        return [asdict(one) for one in self]
 
     @property
     def title(self) -> str:
@@ -63,94 +80,100 @@ class Evaluation:
         contexts = self.manifest.results["contexts"]
         kept = contexts["log"] - contexts["both"]
         if kept == contexts["log"]:
-            of_them = ", and the policy has a list for none of them"
-        elif kept == 1:
-            of_them = ", of which 1 keeps its lists: the policy has none for it"
+            without = "; the policy has a list for none of them"
         else:
-            of_them = f", of which {kept:,} keep their lists: the policy has none for them" if kept else ""
-        lists, log = self.manifest.sources["holdout"].tally.lists, contexts["log"]
+            without = f"; the policy has no list for {several(kept, 'context')}: logged lists stay" if kept else ""
+        lists = self.manifest.sources["holdout"].tally.lists
         return (
-            f"{self.manifest.settings['reward']} per list, on {lists:,} held-out list{'' if lists == 1 else 's'} of "
-            f"{log:,} context{'' if log == 1 else 's'}{of_them}"
+            f"{self.manifest.settings['reward']} per list, on {several(lists, 'holdout list')} of "
+            f"{several(contexts['log'], 'context')}{without}"
         )
 
     @property
     def verdict(self) -> str:
-        """In words, what the gate's estimator says or, without it, the one that tells about most lists."""
-        told = [estimate for estimate in self if estimate.tells]
-        if not told:
-            reasons = {estimate.estimator: estimate.why for estimate in self}
-            return f"Nothing can be told: {reasons.get(DECIDES) or next(iter(reasons.values()))}"
-        chosen = max(told, key=lambda estimate: (estimate.estimator == DECIDES, estimate.support))
+        """A sentence on the gate's estimator or, without it, the one with the most support."""
+        known = [one for one in self if one.known]
+        if not known:
+            reasons = {one.estimator: one.why for one in self}
+            return f"Cannot tell: {reasons.get(DECIDES) or next(iter(reasons.values()))}"
+        chosen = max(known, key=lambda one: (one.estimator == DECIDES, one.support))
         return _verdict(chosen, self.manifest.settings["confidence"])
 
-    def rows(self) -> list[tuple[str, ...]]:
-        """The estimates as text, under `HEADINGS`; what cannot be told has a sentence in place of numbers."""
-        return [_row(estimate) for estimate in self]
-
-    def as_json(self) -> list[dict[str, Any]]:
-        """The estimates, null where they cannot tell; fits JSON."""
-        return [asdict(estimate) for estimate in self]
-
-    def __str__(self) -> str:
-        rows = self.rows()
-        columns = [Column(name, align="right" if i else "left") for i, name in enumerate(HEADINGS)]
-        lines = text_table(columns, [row for row in rows if len(row) > 2])
-        untold = [f"{name}: {why}" for name, why in (row for row in rows if len(row) == 2)]
-        return "\n".join([self.title, lines, *untold, *self.notes])
-
-    __repr__ = __str__  # a table says more than the call that would make it
+    def table(self) -> tuple[Columns, Rows]:
+        """The estimates with a number, as people read them."""
+        headings = ("estimator", "logged", "value", "interval", "lift", "interval, %", "support", "effective size")
+        columns = [Column(name, align="right" if i else "left") for i, name in enumerate(headings)]
+        return columns, [_row(one) for one in self if one.known]
 
     @property
     def notes(self) -> list[str]:
-        """What to know about numbers that are there."""
-        return [f"{estimate.estimator}: {estimate.why}" for estimate in self if estimate.tells and estimate.why]
-
-    def _repr_html_(self) -> str:
-        head = "".join(f"<th>{name}</th>" for name in HEADINGS)
-        body = ""
-        for name, *cells in self.rows():
-            span = f' colspan="{len(HEADINGS) - 1}"' if len(cells) == 1 else ""
-            body += f"<tr><th>{html.escape(name)}</th>"
-            body += "".join(f"<td{span}>{html.escape(cell)}</td>" for cell in cells) + "</tr>"
-        notes = "".join(f"<p>{html.escape(note)}</p>" for note in self.notes)
-        title = html.escape(self.title)
-        return f"<table><caption>{title}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{notes}"
+        """Why estimators cannot tell, and remarks on the numbers of the others."""
+        by_reason: dict[str, list[str]] = {}
+        for one in sorted(self, key=lambda one: one.known):
+            if one.why:
+                said = one.why if one.known else f"cannot tell. {one.why}"
+                by_reason.setdefault(said, []).append(one.estimator)
+        return [f"{', '.join(names)}: {why}" for why, names in by_reason.items()]
 
 
-def _verdict(estimate: Estimate, confidence: float) -> str:
-    words = in_words(estimate.estimator)
-    by = f"By {estimate.estimator}{words and f' ({words})'}, the new lists"
-    if estimate.lift is None:
-        return f"{by} earn {number(estimate.value)}. No logged list was clicked: there is nothing to compare that with."
-    low, high = estimate.lift_low, estimate.lift_high
-    more, less = ("more", "fewer") if estimate.reward == "clicks" else ("more often", "less often")
-    much = f"{100 * abs(estimate.lift):.1f} %"
-    how = more if estimate.lift > 0 else less
-    if estimate.reward == "clicks":
-        said = "earn as many clicks as" if much == "0.0 %" else f"earn {much} {how} clicks than"
-    else:
-        said = "are clicked as often as" if much == "0.0 %" else f"are clicked {much} {how} than"
-    sign = more if (low or 0) > 0 else less if (high or 0) < 0 else ""
-    meaning = f"{sign}, by this interval" if sign else "that may be chance"
-    where = "" if estimate.support == 1 else f" (on {estimate.support:.1%} of the lists)"
+_FIELDS = fields(Estimate)
+
+
+def _row(one: Estimate) -> tuple[str, ...]:
+    effective = one.effective_sample_size
     return (
-        f"{by} {said} the logged ones, {percent(low)} to {percent(high)} with confidence {100 * confidence:g} %: "
-        f"{meaning}{few_agree(estimate)}{where}."
+        one.estimator,
+        number(one.logged),
+        number(one.value),
+        f"{number(one.low)} to {_upper(one.high)}",
+        percent(one.lift, signed=True),
+        MISSING if one.lift is None else _lift_interval(one).replace("%", ""),
+        percent(one.support),
+        MISSING if effective is None else number(effective, 0),
     )
 
 
-def few_agree(estimate: Estimate) -> str:
-    """A warning where a number rests on few lists, or on lists that are all alike; nothing elsewhere."""
-    if estimate.lift_low is not None and estimate.lift_low == estimate.lift_high:
-        return "; all lists that tell are alike, and nobody knows what chance would do"
-    if estimate.effective_lists is None or estimate.effective_lists >= FEW:
+def _lift_interval(one: Estimate) -> str:
+    return f"{percent(one.lift_low, signed=True)} to {percent(one.lift_high, signed=True)}"
+
+
+def _upper(high: float | None) -> str:
+    return "∞" if high is None else number(high)
+
+
+def _verdict(one: Estimate, confidence: float) -> str:
+    """One estimate as a sentence."""
+    words = in_words(one.estimator)
+    subject = f"By {one.estimator}{words and f' ({words})'}, the policy's lists"
+    if one.lift is None:
+        return f"{subject} earn {number(one.value)} per list. No logged list was clicked: the lift is not defined."
+    low, high = one.lift_low, one.lift_high
+    unit = "clicks" if one.reward == "clicks" else "clicked lists"
+    change = percent(abs(one.lift))
+    earn = f"earn {change} {'more' if one.lift > 0 else 'fewer'} {unit} than"
+    if not change.strip("0.%"):
+        earn = f"earn as many {unit} as"
+    significant = "not significant"
+    if (low or 0) > 0 or (high or 0) < 0:
+        significant = f"a significant {'increase' if (low or 0) > 0 else 'decrease'}"
+    where = "" if one.support == 1 else f" (support {percent(one.support)} of lists)"
+    return (
+        f"{subject} {earn} the logged lists, {_lift_interval(one)} with confidence {100 * confidence:g}%: {significant}"
+        f"{doubts(one)}{where}."
+    )
+
+
+def doubts(one: Estimate) -> str:
+    """A clause where an interval depends on few or on identical lists; empty elsewhere."""
+    if one.lift_low is not None and one.lift_low == one.lift_high:
+        return "; all matching lists are identical, so that the interval has no width"
+    if one.effective_sample_size is None or one.effective_sample_size >= FEW:
         return ""
-    return f"; few lists agree with the policy's, as many as {estimate.effective_lists:.0f} of equal weight"
+    return f"; effective sample size {one.effective_sample_size:.0f}, below {FEW}"
 
 
 def in_words(estimator: str) -> str:
-    """What an estimator is, by its spelling; nothing where it is not one of ours.
+    """An estimator's name in plain words, by its spelling; empty where it is not registered.
 
     >>> in_words("dr(clip=10)")
     'doubly robust'
@@ -161,45 +184,10 @@ def in_words(estimator: str) -> str:
         return ""
 
 
-def _row(estimate: Estimate) -> tuple[str, ...]:
-    if not estimate.tells:
-        return estimate.estimator, f"cannot tell: {estimate.why}"
-    effective = estimate.effective_lists
-    return (
-        estimate.estimator,
-        number(estimate.logged),
-        number(estimate.value),
-        f"{number(estimate.low)} to {number(estimate.high)}",
-        percent(estimate.lift),
-        "–"
-        if estimate.lift is None
-        else f"{percent(estimate.lift_low)} to {percent(estimate.lift_high)}".replace(" %", ""),
-        f"{estimate.support:.0%}" if estimate.support in (0, 1) else f"{estimate.support:.1%}",
-        "–" if effective is None else f"{effective:,.0f}",
-    )
-
-
-def number(value: float | None) -> str:
-    """A reward per list, for people."""
-    said = "∞" if value is None else f"{value:.3f}"
-    return "0.000" if said == "-0.000" else said
-
-
-def percent(lift: float | None) -> str:
-    """A lift, for people.
-
-    >>> percent(0.0312), percent(-0.5), percent(12.345)
-    ('+3.1 %', '−50.0 %', '+1,234 %')
-    """
-    if lift is None:
-        return "–"
-    said = f"{100 * lift:+,.{1 if abs(lift) < 0.9995 else 0}f} %"
-    return "+0.0 %" if said == "-0.0 %" else said.replace("-", "−")
-
-
 def evaluate(
-    policy: Policy,
-    log: Log,
+    policy: PolicyLike,
+    log: Any,
+    *,
     estimators: Sequence[str | Estimator] | str | Estimator = DEFAULTS,
     reward: Reward = "clicks",
     confidence: float = 0.95,
@@ -209,81 +197,75 @@ def evaluate(
     engine: DuckDB | None = None,
     max_rejected: float = MAX_REJECTED,
 ) -> Evaluation:
-    """Estimate what the lists of a policy would have earned on a log that it has not learned from.
+    """Estimate the value of a policy's lists on a log it was not trained on.
 
-    The log is read once for all estimators. Contexts for which the policy has no list keep the lists they have.
+    The log is read once for all estimators. Contexts without a list of the policy keep their logged lists.
 
+    policy, log
+        Objects or paths.
     estimators
         Spellings such as ``"ips(clip=50)"``, ``"snips"``, ``"prefix-ips"``, ``"ip-ips"``, ``"pi"``, ``"dm"``,
-        ``"dm(model=dcm)"`` or ``"dr"``, or the objects that they stand for.
+        ``"dm(model=dcm)"`` or ``"dr"``, or estimators themselves.
     reward
         ``"clicks"`` on a list, or ``"any-click"``: whether it has one.
     confidence
-        Of the intervals, each by itself.
+        Two-sided confidence level of each interval.
     interval
         ``"bootstrap"`` over lists, or ``"bernstein"``, which holds for any number of lists and any rewards, for
         estimators with clipped weights and a log with propensities.
     """
-    asked = ask(reward, confidence, interval, replicates, seed)
+    settings = Settings(reward, confidence, interval, replicates, seed)
     chosen = [estimators] if isinstance(estimators, str) or not isinstance(estimators, Sequence) else estimators
     parsed = list({str(one): one for one in map(known_estimators.resolve, chosen)}.values())  # each once
     if not parsed:
         raise UsageError(f"Name at least one estimator. Known: {', '.join(known_estimators)}.")
-    read = open_held_out(policy, log, engine, max_rejected)
-    if reason := not_held_out(policy.manifest, log, read.tally.lists):
-        warnings.warn(f"{reason} What they say of it is too good.", PrudentWarning, stacklevel=2)
-    return Evaluation(judge(read.held, parsed, asked), manifest_of(read, log, asked))
+    holdout = open_holdout(policy, log, engine, max_rejected)
+    if holdout.leakage:
+        warnings.warn(f"{holdout.leakage} The estimates are too optimistic.", PrudentWarning, stacklevel=2)
+    return holdout.evaluate(parsed, settings)
 
 
-def ask(
-    reward: str,
-    confidence: float,
-    interval: str = Asked.interval,
-    replicates: int = Asked.replicates,
-    seed: int = Asked.seed,
-) -> Asked:
-    """The settings, checked."""
-    check_word("reward", reward, REWARDS)
-    check_word("interval", interval, INTERVALS)
-    check_number("confidence", confidence, above=0, below=1, example="0.95")
-    replicates, seed = whole_number("replicates", replicates, 20, 100_000), whole_number("seed", seed, 0)
-    return Asked(reward, confidence, interval, replicates, seed)  # type: ignore[arg-type]
+class Holdout(NamedTuple):
+    """A policy, a holdout log, and its lists as arrays."""
+
+    policy: Policy
+    log: Log
+    read: Read
+
+    @property
+    def leakage(self) -> str:
+        """Why the log is no holdout for the policy; empty where there is no reason."""
+        return not_held_out(self.policy.manifest, self.log, self.read.tally.lists)
+
+    def evaluate(self, estimators: Sequence[Estimator], settings: Settings) -> Evaluation:
+        """Estimates with their manifest."""
+        held = self.read.held
+        manifest = Manifest(
+            "evaluation",
+            {**asdict(settings), "length": held.length, "propensity": self.log.propensity},
+            {"holdout": Source(tuple(self.log.names), self.read.tally)},
+            {
+                "contexts": {
+                    "log": held.contexts,
+                    "policy": self.read.policy_contexts,
+                    "both": int(held.known.sum()),
+                },
+                "lists_kept": int(held.logged[~held.known].sum()),
+            },
+        )
+        return Evaluation(estimate(held, estimators, settings), manifest)
 
 
-def open_held_out(policy: Policy, log: Log, engine: DuckDB | None, max_rejected: float) -> Read:
-    """The log beside the policy, with mistakes in either named first."""
-    if not isinstance(policy, Policy):
-        raise UsageError(f"The first argument is a {type(policy).__name__}, not a Policy: prudent.Policy.read(...).")
+def open_holdout(policy: PolicyLike, log: Any, engine: DuckDB | None, max_rejected: float) -> Holdout:
+    """The policy and the lists of the log, which are read once."""
+    policy = as_policy(policy)
     if isinstance(log, Counts):
-        raise UsageError("Evaluating needs the log itself: counts have forgotten whole lists.")
-    if not isinstance(log, Log):
-        raise UsageError(f"The second argument is a {type(log).__name__}, not a Log: prudent.Log(...).")
+        raise UsageError("Evaluating needs the log: counts do not keep whole lists.")
+    log = as_log(log)
     check_max_rejected(max_rejected)
     read = read_held_out(policy, log, engine or DuckDB(), max_rejected)
     if read.tally.bad:
-        rejected = "; ".join(read.tally.reasons)
         every = read.tally.lists + read.tally.bad
-        warnings.warn(f"{read.tally.bad:,} of {every:,} lists were rejected: {rejected}.", PrudentWarning, stacklevel=3)
-    return read
-
-
-def manifest_of(read: Read, log: Log, asked: Asked) -> Manifest:
-    """The manifest of an evaluation."""
-    held = read.held
-    return Manifest(
-        "evaluation",
-        {
-            "reward": asked.reward,
-            "confidence": asked.confidence,
-            "interval": asked.interval,
-            "replicates": asked.replicates,
-            "seed": asked.seed,
-            "length": held.length,
-            "propensity": log.propensity,
-        },
-        {"holdout": Source(tuple(log.names), read.tally)},
-        {
-            "contexts": {"log": held.contexts, "policy": read.policy_contexts, "both": int(held.known.sum())},
-            "lists_kept": int(held.logged[~held.known].sum()),
-        },
-    )
+        reasons = "; ".join(read.tally.reasons)
+        warnings.warn(f"{read.tally.bad:,} of {every:,} lists were rejected: {reasons}.", PrudentWarning, stacklevel=3)
+    return Holdout(policy, log, read)

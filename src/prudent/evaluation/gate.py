@@ -1,32 +1,25 @@
-"""`prudent.gate`: whether a policy may go out, and, context by context, which of its lists may."""
+"""`prudent.gate`: whether a policy's lift on a holdout is high enough to deploy it."""
 
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass
+from typing import Any
 
+from prudent.base.results import Result
 from prudent.base.spec import check_number, check_share
+from prudent.base.text import Column, Columns, Rows, number, percent
 from prudent.counts.rejected import MAX_REJECTED
 from prudent.engines.duckdb.engine import DuckDB
-from prudent.evaluation.estimate import Asked, Estimate, IntervalName, judge
 from prudent.evaluation.estimators import Estimator, estimators
-from prudent.evaluation.evaluate import (
-    DECIDES,
-    ask,
-    few_agree,
-    in_words,
-    open_held_out,
-    percent,
-)
+from prudent.evaluation.evaluate import DECIDES, PolicyLike, doubts, in_words, open_holdout
 from prudent.evaluation.holdout import HeldOut, Reward
-from prudent.evaluation.leakage import not_held_out
-from prudent.logs.log import Log
-from prudent.policies.policy import Policy
+from prudent.evaluation.intervals import Estimate, IntervalName, Settings, estimate
 
 MIN_SUPPORT = 0.5
-"""The share of lists that an estimator has to tell about before the gate says yes."""
+"""The share of lists with support below which the gate fails."""
 
 
-@dataclass(frozen=True)
-class Verdict:
-    """Whether a policy may go out.
+@dataclass(frozen=True, repr=False)
+class Verdict(Result):
+    """Whether a policy passes the gate; true or false as a condition.
 
     The limits in ``estimate`` are one-sided: with ``confidence`` the lift is at least ``lift_low``.
     """
@@ -40,10 +33,45 @@ class Verdict:
     def __bool__(self) -> bool:
         return self.passed
 
+    def __str__(self) -> str:
+        return f"{'pass' if self.passed else 'fail'}: {self.why}"
+
+    __repr__ = __str__
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The decision and the numbers behind it."""
+        floats = ("lift", "lift_low", "min_lift", "confidence", "support", "effective_sample_size")
+        return Column("passed", bool), Column("estimator", str), *(Column(name, float) for name in floats)
+
+    def rows(self) -> Rows:
+        """One row."""
+        one = self.estimate
+        numbers = (one.lift, one.lift_low, self.min_lift, self.confidence, one.support, one.effective_sample_size)
+        return [(self.passed, one.estimator, *numbers)]
+
+    def table(self) -> tuple[Columns, Rows]:
+        """The numbers, one below the other."""
+        one = self.estimate
+        shown = (
+            ("estimator", one.estimator),
+            ("lift", percent(one.lift, signed=True)),
+            (f"lower bound of the lift, confidence {100 * self.confidence:g}%", percent(one.lift_low, signed=True)),
+            ("minimum lift", percent(self.min_lift, signed=True)),
+            ("support", percent(one.support)),
+            ("effective sample size", number(one.effective_sample_size, 0)),
+        )
+        return [Column("gate", heading=str(self)), Column("value", heading=" ", align="right")], shown
+
+    def as_json(self) -> dict[str, Any]:
+        """The fields; fits JSON."""
+        return asdict(self)
+
 
 def gate(
-    policy: Policy,
-    log: Log,
+    policy: PolicyLike,
+    log: Any,
+    *,
     min_lift: float = 0.0,
     confidence: float = 0.95,
     estimator: str | Estimator = DECIDES,
@@ -55,59 +83,71 @@ def gate(
     engine: DuckDB | None = None,
     max_rejected: float = MAX_REJECTED,
 ) -> Verdict:
-    """Let a policy pass if, with this confidence, its lift on held-out lists is above `min_lift`.
+    """Pass a policy if the lower bound of its lift on a holdout, with this one-sided confidence, is above `min_lift`.
 
-    Where the estimator cannot tell, or only about less than `min_support` of the lists, the policy does not pass; nor
-    where a click model had to be taken that these lists could not choose.
+    It fails where the estimator cannot tell, where support is below `min_support`, where the effective sample size is
+    too small for a bootstrap interval, where the holdout cannot select the click model, and on leakage.
     """
-    asked = ask_gate(min_lift, confidence, reward, interval, replicates, seed)
+    settings = gate_settings(min_lift, confidence, reward, interval, replicates, seed)
     check_share("min_support", min_support)
     chosen = estimators.resolve(estimator)
-    read = open_held_out(policy, log, engine, max_rejected)
-    verdict = decide(read.held, chosen, asked, min_lift, min_support)
-    return refuse(verdict, not_held_out(policy.manifest, log, read.tally.lists))
+    holdout = open_holdout(policy, log, engine, max_rejected)
+    return decide(holdout.read.held, chosen, settings, min_lift, min_support, leakage=holdout.leakage)
 
 
-def refuse(verdict: Verdict, reason: str) -> Verdict:
-    """The same verdict, or a no where the lists were not held out."""
-    return replace(verdict, passed=False, why=f"{reason} Hold some out: prudent split.") if reason else verdict
-
-
-def ask_gate(
+def gate_settings(
     min_lift: float,
     confidence: float,
-    reward: str,
-    interval: str = Asked.interval,
-    replicates: int = Asked.replicates,
-    seed: int = Asked.seed,
-) -> Asked:
+    reward: Reward,
+    interval: IntervalName = Settings.interval,
+    replicates: int = Settings.replicates,
+    seed: int = Settings.seed,
+) -> Settings:
     """The settings, checked, with the two-sided confidence whose lower limit is the one-sided one."""
     check_number("confidence", confidence, above=0.5, below=1, example="0.95")
-    check_number("min_lift", min_lift, above=-1, example="0.01 for 1 % more")
-    return replace(ask(reward, confidence, interval, replicates, seed), confidence=2 * confidence - 1)
+    check_number("min_lift", min_lift, above=-1, example="0.01 for 1% more")
+    return Settings(reward, 2 * confidence - 1, interval, replicates, seed)
 
 
 def decide(
-    held: HeldOut, estimator: Estimator, asked: Asked, min_lift: float, min_support: float = MIN_SUPPORT
+    held: HeldOut,
+    estimator: Estimator,
+    settings: Settings,
+    min_lift: float,
+    min_support: float = MIN_SUPPORT,
+    *,
+    leakage: str = "",
 ) -> Verdict:
-    """The same on held-out lists as arrays."""
-    (estimate,) = judge(held, [estimator], asked)
-    named = ", ".join(filter(None, [in_words(estimate.estimator), estimate.estimator]))
-    confidence = (1 + asked.confidence) / 2
-    sure = f"with confidence {100 * confidence:g} %"
-    least = f"{100 * min_lift:g} %".replace("-", "−")
-    if estimate.lift is None or estimate.lift_low is None:
-        return Verdict(False, f"{named} cannot tell: {estimate.why}", estimate, min_lift, confidence)
-    above = estimate.lift_low > min_lift
-    few = few_agree(estimate) if asked.interval == "bootstrap" else ""  # the other holds for any number of lists
-    guess = f"; {estimate.why} Name one that you trust, as in dr(model=dcm)" if estimate.assumed else ""
-    passed = above and not few and not guess and estimate.support >= min_support
+    """The verdict on a holdout as arrays; `leakage` is why it is none."""
+    (one,) = estimate(held, [estimator], settings)
+    confidence = (1 + settings.confidence) / 2
+    passed, why = _decide(one, settings, confidence, min_lift, min_support)
+    if leakage:
+        passed, why = False, f"{leakage} Use a holdout: prudent split."
+    return Verdict(passed, why, one, min_lift, confidence)
+
+
+def _decide(
+    one: Estimate, settings: Settings, confidence: float, min_lift: float, min_support: float
+) -> tuple[bool, str]:
+    words = in_words(one.estimator)
+    name = f"{one.estimator}{words and f' ({words})'}"
+    if one.lift is None or one.lift_low is None:
+        return False, f"{name} cannot tell. {one.why}"
+    above = one.lift_low > min_lift
+    reasons = [
+        doubts(one).removeprefix("; ") if settings.interval == "bootstrap" else "",  # Bernstein holds for any number
+        f"{one.why} Name one that you trust, as in dr(model=dcm)" if one.assumed else "",
+        f"support below the minimum of {percent(min_support, 0)}" if one.support < min_support else "",
+    ]
+    against = [reason for reason in reasons if reason]
+    least = percent(min_lift, signed=True)
     why = (
-        f"{named}: lift {percent(estimate.lift)}, at least {percent(estimate.lift_low)} {sure}, "
-        f"{'above' if above else 'not above'} {least}{few}{guess}"
-        f"{': not enough for a yes' if above and not passed else ''}"
+        f"{name}: lift {percent(one.lift, signed=True)}, at least {percent(one.lift_low, signed=True)} with confidence "
+        f"{100 * confidence:g}%, {'above' if above else 'not above'} {least}"
     )
-    if estimate.support < 1:
-        of_which = "" if estimate.support >= min_support else f", and {min_support:.0%} are asked for"
-        why += f" (on {estimate.support:.1%} of the lists{of_which}; for the others it cannot tell)"
-    return Verdict(passed, why, estimate, min_lift, confidence)
+    if one.support < 1:
+        why += f", on {percent(one.support)} of lists; no support for the others"
+    if against:
+        why += f". {'But' if above else 'Also'}: {'; '.join(against)}"
+    return above and not against, why

@@ -1,23 +1,23 @@
-"""The gate, context by context: the policy's list where it is clearly better, and the logged one elsewhere."""
+"""`prudent.gate_contexts`: the policy's list where it is significantly better, the incumbent list elsewhere."""
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from scipy.special import betaincinv, ndtri
 
 from prudent.base.arrays import BoolArray, IntArray
 from prudent.base.errors import LogError
+from prudent.base.results import Result
+from prudent.base.text import Column, Rows, percent, several
 from prudent.click_models import ClickModel, PositionBased, click_models
 from prudent.counts.rejected import MAX_REJECTED
 from prudent.engines.duckdb.engine import DuckDB
 from prudent.evaluation.direct import Direct, Trials, believe, direct, learn_prior, rewards, slopes, try_items
-from prudent.evaluation.estimate import Asked
-from prudent.evaluation.evaluate import open_held_out
-from prudent.evaluation.gate import ask_gate
+from prudent.evaluation.evaluate import Holdout, PolicyLike, open_holdout
+from prudent.evaluation.gate import gate_settings
 from prudent.evaluation.holdout import CannotTellError, Reward
-from prudent.evaluation.leakage import not_held_out
-from prudent.evaluation.reading import Read
-from prudent.logs.log import Log
+from prudent.evaluation.intervals import Settings
 from prudent.policies.files import COLUMNS
 from prudent.policies.policy import Policy
 from prudent.policies.ranking import as_table, incumbent_lists
@@ -25,13 +25,13 @@ from prudent.policies.tables import append
 from prudent.storage.manifest import Manifest, Source
 
 
-@dataclass(frozen=True, eq=False)
-class Mixture:
-    """A policy of which only the lists go out that are clearly better than the logged ones.
+@dataclass(frozen=True, eq=False, repr=False)
+class Mixture(Result):
+    """The mixed policy, and how many contexts have which list; true as a condition if any list is new.
 
-    Of the policy's contexts, ``better`` have its list; ``same`` had no other list before, or one that only goes on
-    below; ``unsure`` have the logged list, for want of evidence or because it is the better one; and ``unseen`` are not
-    in the held-out log, and in the mixed policy neither.
+    ``better`` contexts get the policy's list. In ``same`` contexts it equals the incumbent list as far as it goes.
+    ``unsure`` contexts keep the incumbent list: it is better, or the evidence is too weak. ``unseen`` contexts are not
+    in the holdout and not in the mixed policy.
     """
 
     policy: Policy
@@ -44,29 +44,49 @@ class Mixture:
 
     @property
     def passed(self) -> bool:
-        """Whether anything changes."""
+        """Whether any list is new."""
         return self.better > 0
+
+    def __bool__(self) -> bool:
+        return self.passed
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """Decision and number of contexts."""
+        return Column("decision", str), Column("contexts", int)
+
+    def rows(self) -> Rows:
+        """One row per decision."""
+        return [(name, getattr(self, name)) for name in ("better", "same", "unsure", "unseen")]
+
+    @property
+    def title(self) -> str:
+        """The decision in one sentence."""
+        return f"{'pass' if self.passed else 'fail'}: {self.why}"
 
     @property
     def why(self) -> str:
         """One line."""
-        contexts = self.better + self.same + self.unsure
-        more = "" if self.min_lift == 0 else f" by more than {100 * self.min_lift:g} %".replace("-", "−")
-        sure = f"with confidence {100 * self.confidence:g} %"
+        more = "" if self.min_lift == 0 else f" by more than {percent(self.min_lift)}"
+        each = f"with confidence {100 * self.confidence:g}%"
+        contexts = several(self.better + self.same + self.unsure, "context")
         if self.better:
-            get = "context gets" if contexts == 1 else "contexts get"
-            head, sure = f"{self.better:,} of {contexts:,} {get} the policy's list: better", f"{sure} each"
+            head = f"{self.better:,} of {contexts} {'gets' if self.better == 1 else 'get'} the policy's list: better"
+            each += " each"
         else:
             head = "no context gets the policy's list: none is better"
         keep, have = "keeps" if self.unsure == 1 else "keep", "has" if self.same == 1 else "have"
-        rest = f"{self.unsure:,} {keep} the logged one, {self.same:,} {have} it in both"
-        unseen = f"; {self.unseen:,} {'is' if self.unseen == 1 else 'are'} not in the log and left out"
-        return f"{head} than the logged one{more} {sure}; {rest}{unseen if self.unseen else ''}"
+        unseen = f"; {self.unseen:,} {'is' if self.unseen == 1 else 'are'} not in the holdout and left out"
+        return (
+            f"{head} than the incumbent list{more} {each}; {self.unsure:,} {keep} the incumbent list, {self.same:,} "
+            f"{have} the same in both{unseen if self.unseen else ''}"
+        )
 
 
 def gate_contexts(
-    policy: Policy,
-    log: Log,
+    policy: PolicyLike,
+    log: Any,
+    *,
     min_lift: float = 0.0,
     confidence: float = 0.95,
     model: str | ClickModel = "auto",
@@ -74,18 +94,18 @@ def gate_contexts(
     engine: DuckDB | None = None,
     max_rejected: float = MAX_REJECTED,
 ) -> Mixture:
-    """Keep the policy's list where held-out clicks say that it beats the logged one, and the logged one elsewhere.
+    """Take the policy's list in contexts where the holdout shows that it is better, and the incumbent list elsewhere.
 
-    In each context, the policy's list is compared with what was mostly shown there, position by position, under a
-    click model that is fitted to the held-out lists: it goes out if the posterior probability that it is better is at
-    least `confidence`. So, among the lists that go out, no more than 1 − `confidence` are worse on average, however
-    many there are, as far as the click model and its prior are right.
+    In each context the two lists are compared, position by position, under a click model fitted to the holdout. The
+    policy's list is taken if the posterior probability that it is better is at least `confidence`. So on average at
+    most a share 1 − `confidence` of the taken lists are worse, however many there are, as far as the click model and
+    its prior are right.
     """
-    asked, chosen = ask_gate(min_lift, confidence, reward), click_models.resolve(model)
-    read = open_held_out(policy, log, engine, max_rejected)
-    if reason := not_held_out(policy.manifest, log, read.tally.lists):
-        raise LogError(f"{reason} Hold some out: prudent split.")
-    return mix(read, policy, log, chosen, asked, min_lift)
+    settings, chosen = gate_settings(min_lift, confidence, reward), click_models.resolve(model)
+    holdout = open_holdout(policy, log, engine, max_rejected)
+    if holdout.leakage:
+        raise LogError(f"{holdout.leakage} Use a holdout: prudent split.")
+    return mix(holdout, chosen, settings, min_lift)
 
 
 def better_lists(fit: Direct, incumbent: IntArray, confidence: float, min_lift: float) -> tuple[BoolArray, Trials]:
@@ -114,45 +134,38 @@ def better_lists(fit: Direct, incumbent: IntArray, confidence: float, min_lift: 
     return fit.supported & (gain > ndtri(confidence) * doubt), theirs
 
 
-_OF_BOTH = ("min_lists", "candidates")
-_MADE_BY = ("model", "bound", "baseline")
-
-
 def _wide(table: IntArray, other: IntArray) -> IntArray:
     """A table with as many columns as the wider of two."""
     return np.pad(table, ((0, 0), (0, max(0, other.shape[1] - table.shape[1]))), constant_values=-1)
 
 
-def mix(read: Read, policy: Policy, log: Log, model: ClickModel, asked: Asked, min_lift: float) -> Mixture:
-    """The mixed policy, from held-out lists that have been read."""
-    held, connection = read.held, read.connection
+def mix(holdout: Holdout, model: ClickModel, settings: Settings, min_lift: float) -> Mixture:
+    """The mixed policy on a holdout that is read."""
+    read, held, connection = holdout.read, holdout.read.held, holdout.read.connection
     if not held.known.any():
-        raise LogError(f"The policy has a list for none of the contexts in {log.name}: there is nothing to mix.")
-    confidence = (1 + asked.confidence) / 2
-    fit = direct(held, model, asked.reward)
-    # What each context mostly saw, as `prudent rank` and the report have it.
+        raise LogError(f"The policy has no list for any context of {holdout.log.name}: there is nothing to mix.")
+    confidence = (1 + settings.confidence) / 2
+    fit = direct(held, model, settings.reward)
     incumbent = as_table(incumbent_lists(held.shown().cells, held.length), held.contexts, held.length)
     try:
         if fit.assumed:
             raise CannotTellError(f"{fit.note} Name one that you trust, as in dm(model=dcm).")
         better, trials = better_lists(fit, incumbent, confidence, min_lift)
     except CannotTellError as error:
-        raise LogError(f"Lists cannot be compared one by one. {error}") from error
+        raise LogError(f"Lists cannot be compared context by context. {error}") from error
     mine, theirs = _wide(read.target, incumbent), _wide(incumbent, read.target)
     same = held.known & ((mine == theirs) | (mine == -1)).all(axis=1)  # as far down as the policy's list goes
     better &= ~same
-    # What the policy would only cut short stays whole.
+    # A list that the policy would only shorten stays whole.
     logged = held.known & ~better & (mine != theirs).any(axis=1)
-    kept = incumbent >= 0
-    kept &= logged[:, None]
-    number = np.nonzero(kept)[0]
+    kept = (incumbent >= 0) & logged[:, None]
     positive, negative = trials.clicks, np.maximum(0.0, trials.examined - trials.clicks)
     append(
         connection,
         "incumbent",
         {
-            "number": number,
-            # A place may be empty, where all that ever stood there stands above.
+            "number": np.nonzero(kept)[0],
+            # A position is empty where every item ever shown there is in the list already.
             "rank": np.cumsum(kept, axis=1)[kept].astype(np.int32),
             "pair": incumbent[kept],
             "lower": betaincinv(1 + positive, 1 + negative, 1 - confidence)[kept],
@@ -171,29 +184,29 @@ def mix(read: Read, policy: Policy, log: Log, model: ClickModel, asked: Asked, m
         "from incumbent join contexts on contexts.rowid = number join pairs on pairs.rowid = pair) "
         "order by context, rank"
     )
-    counts = {
+    decisions = {
         "better": int(better.sum()),
         "same": int(same.sum()),
         "unsure": int((held.known & ~better & ~same).sum()),
         "unseen": read.policy_contexts - int(held.known.sum()),
     }
-    # What made the policy did not make the lists that stay: no one model, bound or prior stands behind all rows.
-    made = policy.manifest
+    made = holdout.policy.manifest
     manifest = Manifest(
         "policy",
         {
             "length": connection.execute("select max(rank) from lists").fetchall()[0][0],
-            **{key: made.settings[key] for key in _OF_BOTH if key in made.settings},
+            **{key: made.settings[key] for key in ("min_lists", "candidates") if key in made.settings},
             "mixed": {
                 "confidence": confidence,
                 "min_lift": min_lift,
-                "reward": asked.reward,
+                "reward": settings.reward,
                 "model": str(fit.fitted.model),
-                "policy": {key: made.settings[key] for key in _MADE_BY if key in made.settings},
+                # Not on the top level: no one model, bound or method made all lists of the mixed policy.
+                "policy": {key: made.settings[key] for key in ("model", "bound", "baseline") if key in made.settings},
             },
         },
-        {**made.sources, "holdout": Source(tuple(log.names), read.tally)},
-        {"mixed": counts},
+        {**made.sources, "holdout": Source(tuple(holdout.log.names), read.tally)},
+        {"mixed": decisions},
     )
     mixed = Policy(connection, manifest, {"lists": "from lists"})
-    return Mixture(mixed, **counts, confidence=confidence, min_lift=min_lift)
+    return Mixture(mixed, **decisions, confidence=confidence, min_lift=min_lift)

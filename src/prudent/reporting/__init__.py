@@ -1,38 +1,40 @@
-"""The report: what would change, how sure that is, and why, in one HTML file."""
+"""`prudent.report`: the verdict, the estimates and the lists behind them, in one HTML file."""
 
+from dataclasses import replace
 from os import PathLike
+from pathlib import Path
 from typing import Any
 
 from prudent.base.errors import LogError
 from prudent.click_models.check import check
 from prudent.click_models.compare import MODELS, Comparison, compare
 from prudent.counts.counts import Counts, count
-from prudent.counts.rejected import MAX_REJECTED
+from prudent.counts.rejected import MAX_REJECTED, check_max_rejected, check_tally
 from prudent.engines.duckdb.engine import DuckDB
-from prudent.evaluation.estimate import judge
-from prudent.evaluation.estimators import Estimator, parse
-from prudent.evaluation.estimators import estimators as known
-from prudent.evaluation.evaluate import DECIDES, DEFAULTS, Evaluation, ask, manifest_of, open_held_out
-from prudent.evaluation.gate import ask_gate, decide, refuse
+from prudent.evaluation.estimators import Estimator, estimators, parse
+from prudent.evaluation.evaluate import DECIDES, DEFAULTS, Holdout, PolicyLike, open_holdout
+from prudent.evaluation.gate import decide, gate_settings
 from prudent.evaluation.holdout import Reward
-from prudent.evaluation.leakage import not_held_out
+from prudent.evaluation.intervals import Settings
 from prudent.logs.formats import find_files
-from prudent.logs.log import Log
-from prudent.policies.policy import Policy
+from prudent.logs.log import Log, as_log
+from prudent.policies.policy import Policy, as_policy
 from prudent.reporting.render import render
 from prudent.reporting.summarize import summarize
-from prudent.storage.files import check_not_read, check_target, replacing
+from prudent.storage.files import TemporaryFolder, check_not_read, check_target, replacing
+from prudent.storage.manifest import Tally
 
 __all__ = ["TITLE", "render", "report", "summarize"]
 
-TITLE = "Should these lists go out?"
+TITLE = "Should these lists be deployed?"
 
 
 def report(
-    policy: Policy,
-    log: Log,
+    policy: PolicyLike,
+    log: Any,
+    *,
     to: str | PathLike[str],
-    train: Log | Counts | None = None,
+    train: Any = None,
     title: str = TITLE,
     estimator: str | Estimator = DECIDES,
     reward: Reward = "clicks",
@@ -42,63 +44,95 @@ def report(
     engine: DuckDB | None = None,
     max_rejected: float = MAX_REJECTED,
 ) -> dict[str, Any]:
-    """Write one HTML file that tells what would change if the policy went out; what it shows comes back as a dict.
+    """Write one HTML file with the verdict of the gate, all estimates and the lists; the same as data comes back.
 
-    log
-        Lists that the policy has not learned from: what it would earn is judged by them.
+    Each log is read once.
+
+    policy, log
+        Objects or paths. The log is a holdout: the policy was not trained on it.
     train
-        The log that the policy came from, or its counts; a policy fresh from `rank` has them. Without them, the
-        held-out log tells what was mostly shown, and what was clicked is not known.
+        The training log, or its counts; a policy fresh from `rank` has them. Without them, incumbent lists come from
+        the holdout, and clicks of single items are not shown.
     estimator, min_lift
-        What the gate asks, and for how much: see `prudent.gate`.
+        As in `prudent.gate`.
     reward, confidence, seed
-        Of the estimates: see `prudent.evaluate`.
+        As in `prudent.evaluate`.
     """
+    policy, log = as_policy(policy), log if isinstance(log, Counts) else as_log(log)
+    train = train if train is None or isinstance(train, Counts) else as_log(train)
     check_target(to)
-    if isinstance(policy, Policy):
-        check_not_read(to, policy.files)
-    for read_here in (log, train):
-        if isinstance(read_here, Log) and read_here.in_files:
-            check_not_read(to, find_files(read_here.names))
-    chosen = known.resolve(estimator)
-    # What `evaluate` and `gate` do, with the log read once for both.
-    asked = ask(reward, confidence, seed=seed)
-    asked_by_gate = ask_gate(min_lift, confidence, reward, seed=seed)
-    read = open_held_out(policy, log, engine, max_rejected)
-    estimators = {str(one): one for one in (*map(parse, DEFAULTS), chosen)}
-    evaluation = Evaluation(judge(read.held, list(estimators.values()), asked), manifest_of(read, log, asked))
-    verdict = decide(read.held, chosen, asked_by_gate, min_lift)
-    verdict = refuse(verdict, not_held_out(policy.manifest, log, read.tally.lists))
-    counts = count(train, engine, max_rejected=max_rejected) if isinstance(train, Log) else train or policy.counts
-    if isinstance(train, Log | Counts):
+    check_not_read(to, policy.files)
+    for source in (log, train):
+        if isinstance(source, Log) and source.in_files:
+            check_not_read(to, find_files(source.names))
+    chosen = estimators.resolve(estimator)
+    settings = Settings(reward, confidence, seed=seed)
+    gate_by = gate_settings(min_lift, confidence, reward, seed=seed)
+    check_max_rejected(max_rejected)
+    engine, folder = engine or DuckDB(), TemporaryFolder()
+
+    holdout_log, holdout = _holdout(policy, log, engine, max_rejected, folder.path / "holdout.parquet")
+    every = {str(one): one for one in (*map(parse, DEFAULTS), chosen)}
+    evaluation = holdout.evaluate(list(every.values()), settings)
+    verdict = decide(holdout.read.held, chosen, gate_by, min_lift, leakage=holdout.leakage)
+
+    training: Log | None = None
+    counts = policy.counts
+    if isinstance(train, Log):
+        training, tally = _read_once(train, engine, max_rejected, folder.path / "training.parquet")
+        counts = replace(count(training, engine), tally=tally, origin=tuple(train.names))
+    elif train is not None:
+        counts = train
+    if train is not None and counts is not None:
         _check_train(policy, counts)
-    heard = counts if counts is not None else count(log, engine, max_rejected=max_rejected)
-    comparison = _compare(policy, log, train if isinstance(train, Log) else None, engine, max_rejected)
-    data = summarize(policy, heard, check(heard), evaluation, verdict, comparison, title, trained=counts is not None)
+    trained = counts is not None
+    if counts is None:
+        counts = replace(count(holdout_log, engine), tally=holdout.read.tally, origin=tuple(holdout.log.names))
+    comparison = _compare(policy, holdout_log, training, engine)
+    data = summarize(policy, counts, check(counts), evaluation, verdict, comparison, title, trained)
     with replacing(to) as part:
         part.write_text(render(data), encoding="utf-8")
     return data
 
 
-def _check_train(policy: Policy, counts: Counts | None) -> None:
-    """What is said to be the log that the policy came from has as many lists as that had."""
+def _read_once(log: Log, engine: DuckDB, max_rejected: float, to: Path) -> tuple[Log, Tally]:
+    """The accepted lists of a log in a temporary Parquet file, which all steps read in its place, and the tally."""
+    columns = "context, items, clicks" + ("" if log.propensity is None else ", propensity")
+    tally = engine.lists(log, f"select {columns}, 1 as n from shown", to)  # noqa: S608 (fixed names)
+    tally = replace(tally, left_out=log.left_out)
+    check_tally(tally, log, max_rejected)
+    if not tally.lists:
+        raise LogError(f"All {tally.bad:,} lists of {log.name} were rejected: {'; '.join(tally.reasons)}.")
+    propensity = None if log.propensity is None else "propensity"
+    return Log(str(to), propensity=propensity, origin=tuple(log.names)), tally
+
+
+def _holdout(policy: Policy, log: Any, engine: DuckDB, max_rejected: float, to: Path) -> tuple[Log, Holdout]:
+    """The holdout, read once, with the names and the tally of the log itself."""
+    if not isinstance(log, Log):
+        return log, open_holdout(policy, log, engine, max_rejected)  # which explains why counts will not do
+    accepted, tally = _read_once(log, engine, max_rejected, to)
+    read = open_holdout(policy, accepted, engine, max_rejected).read
+    return accepted, Holdout(policy, log, replace(read, tally=tally))
+
+
+def _check_train(policy: Policy, counts: Counts) -> None:
+    """The training log has as many lists as the policy was trained on."""
     training = policy.manifest.sources.get("training")
-    if counts is not None and training is not None and counts.tally.lists != (lists := training.tally.lists):
+    if training is not None and counts.tally.lists != (lists := training.tally.lists):
         raise LogError(
-            f"The policy came from {lists:,} lists, and {', '.join(counts.origin)} has {counts.tally.lists:,}: that is "
-            "another log. Give the one it came from, or none."
+            f"The policy was trained on {lists:,} lists, and {', '.join(counts.origin)} has {counts.tally.lists:,}: "
+            "another log. Pass the training log, or none."
         )
 
 
-def _compare(
-    policy: Policy, log: Log, train: Log | None, engine: DuckDB | None, max_rejected: float
-) -> Comparison | str:
-    """How well click models foresee the held-out lists, the policy's own among them; or why nobody knows."""
-    settings = policy.manifest.settings
-    models = dict.fromkeys([*MODELS, *([settings["model"]] if "model" in settings else [])])
+def _compare(policy: Policy, log: Log, train: Log | None, engine: DuckDB) -> Comparison | str:
+    """Click models compared on the holdout, the policy's own among them; or why they are not."""
+    model = policy.manifest.settings.get("model")
+    models = list(dict.fromkeys([*MODELS, *([model] if model else [])]))
     try:
         if train is None:
-            return compare(log, models=list(models), engine=engine, max_rejected=max_rejected)
-        return compare(train, log, list(models), engine=engine, max_rejected=max_rejected)
-    except LogError as reason:  # too few lists, say, for a thing that is beside the point
+            return compare(log, models=models, engine=engine)
+        return compare(train, log, models=models, engine=engine)
+    except LogError as reason:  # such as too few lists; the rest of the report does not need it
         return str(reason)

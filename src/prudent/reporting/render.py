@@ -1,9 +1,9 @@
 r"""From plain data to one HTML file that needs nothing else.
 
-Names are hostile. They reach the page in two ways: as text, which jinja escapes, and inside a block of JSON that no
-browser runs, in which ``<``, ``>``, ``&`` and ``'`` are written as ``\u003c`` and so on; the script puts them into the
-page by `textContent` only. Should anything slip through, the content policy runs no script and no style but the two
-whose hashes it names, and lets nothing be loaded from anywhere.
+Names are untrusted and always escaped. They reach the page as text, which jinja escapes, and in a block of JSON that no
+browser runs, where ``<``, ``>``, ``&`` and ``'`` are written as ``\u003c`` and so on; the script inserts them by
+`textContent` only. As a second defence, the content security policy allows no script and no style but the two whose
+hashes it names, and loads nothing.
 """
 
 import hashlib
@@ -14,12 +14,13 @@ from functools import cache
 from importlib.resources import files as package_files
 from typing import Any
 
-from prudent.reporting.drawing import by_position, forest
+from prudent.base.text import number, percent, several
+from prudent.reporting.charts import by_position, forest
 
 
 def render(data: Mapping[str, Any]) -> str:
     """The page; the same data make the same bytes."""
-    style, script = _own("style.css"), _own("script.js")
+    style, script = _template_text("style.css"), _template_text("script.js")
     positions, comparison = data["positions"], data["comparison"]
     estimates = data["estimates"]
     return str(
@@ -31,8 +32,8 @@ def render(data: Mapping[str, Any]) -> str:
             "img-src data:; base-uri 'none'; form-action 'none'",
             explored=data["contexts"],
             lifts=forest([(one["estimator"], one["lift_low"], one["lift"], one["lift_high"]) for one in estimates]),
-            rates=by_position(positions["observed"], [("fitted", positions["fitted"])]),
-            curve=by_position([], [(positions["curve"] or "", positions["values"])]),
+            rates=by_position(positions["observed"], [("predicted", positions["fitted"])]),
+            curve=by_position([], list(positions["parameters"].items())),
             perplexity=None
             if comparison["why"]
             else by_position([], [(one["model"], one["by_position"]) for one in comparison["scores"]], floor_at=None),
@@ -41,7 +42,7 @@ def render(data: Mapping[str, Any]) -> str:
 
 
 def embedded(data: object) -> str:
-    """JSON as it may stand in a page, whatever is in it."""
+    """JSON that is safe inside a page."""
     from jinja2.utils import htmlsafe_json_dumps
 
     return str(htmlsafe_json_dumps(data, dumps=json.dumps, ensure_ascii=False, separators=(",", ":"), allow_nan=False))
@@ -62,39 +63,20 @@ def _template() -> Any:
     environment.filters |= {
         "embedded": lambda data: Markup(embedded(data)),  # noqa: S704 (escaped there)
         "own": Markup,
-        "percent": _percent,
-        "signed": _signed,
-        "short": _short,
-        "count": lambda n: f"{n:,.0f}",
-        "unbroken": lambda said: said.replace(" %", "\u00a0%").replace(" ± ", "\u00a0±\u00a0"),
+        "percent": percent,
+        "signed": lambda share: percent(share, signed=True),
+        "short": number,
+        "several": several,
+        "count": lambda n: number(n, 0),
+        "unbroken": lambda text: text.replace(" ± ", "\u00a0±\u00a0"),
     }
     return environment.get_template("report.html")
 
 
 @cache
-def _own(name: str) -> str:
+def _template_text(name: str) -> str:
     return package_files("prudent.reporting").joinpath("templates", name).read_text(encoding="utf-8")
 
 
 def _hash(text: str) -> str:
     return f"sha256-{b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
-
-
-def _percent(share: float | None, digits: int = 1) -> str:
-    return "–" if share is None else f"{share:.{digits}%}"
-
-
-def _signed(share: float | None, digits: int = 1) -> str:
-    """With its sign, if it has one.
-
-    >>> _signed(0.031), _signed(-0.5), _signed(-0.0001)
-    ('+3.1%', '−50.0%', '0.0%')
-    """
-    if share is None:
-        return "–"
-    said = f"{share:+.{digits}%}".replace("-", "−")
-    return said if said.strip("+−0.%") else said[1:]
-
-
-def _short(value: float | None, digits: int = 3) -> str:
-    return "–" if value is None else f"{value:.{digits}f}".replace("-", "−")

@@ -6,7 +6,7 @@ Ips(clip=50.0)
 ['dm', 'dr', 'ip-ips', 'ips', 'pi', 'prefix-ips', 'snips']
 """
 
-from prudent.evaluation.estimators.base import Columns, Estimator, estimators
+from prudent.evaluation.estimators.base import Contributions, Estimator, estimators
 from prudent.evaluation.estimators.direct_method import DirectMethod
 from prudent.evaluation.estimators.doubly_robust import DoublyRobust
 from prudent.evaluation.estimators.ips import Ips, SelfNormalizedIps
@@ -15,10 +15,10 @@ from prudent.evaluation.estimators.prefix_ips import PrefixIps
 from prudent.evaluation.estimators.pseudo_inverse import PseudoInverse
 
 parse = estimators.parse
-"""The value that a spelling stands for."""
+"""The estimator that a text spells."""
 
 __all__ = [
-    "Columns",
+    "Contributions",
     "DirectMethod",
     "DoublyRobust",
     "Estimator",

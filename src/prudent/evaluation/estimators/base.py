@@ -7,19 +7,19 @@ from typing import ClassVar, Protocol
 import numpy as np
 
 from prudent.base.arrays import BoolArray, FloatArray
-from prudent.base.spec import Registry
+from prudent.base.spec import Registry, check_number
 from prudent.evaluation.holdout import CannotTellError, HeldOut, Reward
 from prudent.evaluation.weighting import Matched
 
-FREQUENCIES = "Propensities are frequencies in the held-out lists."
+FREQUENCIES = "Propensities are frequencies in the holdout."
 
 
 @dataclass(frozen=True, eq=False)
-class Columns:
-    """A value, and what each held-out list contributes to it.
+class Contributions:
+    """A value, and what each list of the holdout contributes to it.
 
-    The value is that of the lists that are counted, and so is the logged reward beside it. A replicate of the
-    bootstrap weighs each list anew: Σ gain / Σ share.
+    The value is that of the counted lists, as is the logged reward it is compared with. A bootstrap replicate
+    reweights the lists: Σ gain / Σ share.
     """
 
     value: float
@@ -27,47 +27,52 @@ class Columns:
     gain: FloatArray
     share: FloatArray
     support: float  # share of all lists
-    effective_lists: float | None = None
+    effective_sample_size: float | None = None
     largest_weight: float | None = None
-    extra: float = 0.0  # variance of the value that no replicate shows
-    most: float | None = None  # gains are independent, none is below 0, and none above this: a bound can rest on it
-    assumed: bool = False  # rests on a click model that the lists could not be asked about
-    note: str = ""  # what to know about the number
+    extra_variance: float = 0.0  # variance of the value that resampling lists does not show
+    max_gain: float | None = None  # set where gains are independent and in [0, max_gain], as Bernstein's bound needs
+    assumed: bool = False  # depends on a click model that the holdout could not select
+    note: str = ""  # a remark on the value
 
 
 class Estimator(Protocol):
-    """A way to the value of lists that were not shown; its settings are its fields."""
+    """An estimator of the value of lists that were not shown; its settings are its fields."""
 
-    words: ClassVar[str]  # what it is, for who does not know its short name
+    words: ClassVar[str]  # its name in plain words
 
-    def columns(self, held: HeldOut, reward: Reward) -> Columns:
-        """What this estimator makes of held-out lists, or `CannotTellError`."""
+    def contributions(self, held: HeldOut, reward: Reward) -> Contributions:
+        """The value of the policy's lists on the holdout, list by list; `CannotTellError` without support."""
         ...
 
 
-estimators: Registry[Estimator] = Registry("estimator", "prudent.estimators", "columns")
+estimators: Registry[Estimator] = Registry("estimator", "prudent.estimators", "contributions")
+
+
+def check_clip(clip: object) -> None:
+    """A clip caps a weight: a number above 0, or infinity for none."""
+    check_number("clip", clip, above=0, finite=False, example="10, or inf for none")
 
 
 def check_support(held: HeldOut, supported: BoolArray, what: str) -> None:
     """Stop where no context of the policy has support."""
     if not held.known.any():
-        raise CannotTellError("The policy has a list for none of the contexts in this log.")
+        raise CannotTellError("The policy has no list for any context of this log.")
     if not (supported & held.known).any():
-        raise CannotTellError(f"No context has held-out lists with {what}.")
+        raise CannotTellError(f"No context has holdout lists with {what}.")
 
 
-def where_supported(held: HeldOut, reward: Reward, matched: Matched, weighted: bool = True) -> Columns:
-    """Columns over the contexts with support, and those that keep their lists."""
+def where_supported(held: HeldOut, reward: Reward, matched: Matched, weighted: bool = True) -> Contributions:
+    """Contributions of the contexts with support, and of those for which the policy has no list."""
     kept = ~held.known
-    contexts = (matched.found & held.known) | kept
+    contexts = (matched.supported & held.known) | kept
     counted, own = contexts[held.context], kept[held.context]
     earned = held.reward(reward)
     value = np.where(kept, held.per_context(held.n * earned), held.logged * matched.value)
     gain = np.where(own, earned, np.where(counted, matched.gain, 0.0))
     lists = held.logged[contexts].sum()
-    # Contexts that keep their lists say nothing about the policy's, however many they are.
-    weights = weigh(held, np.where(counted & ~own, matched.weight, 0.0)) if weighted else (None, None)
-    return Columns(
+    # Contexts that keep their lists are no evidence about the policy's, however many they are.
+    weights = summarize_weights(held, np.where(counted & ~own, matched.weight, 0.0)) if weighted else (None, None)
+    return Contributions(
         float(value[contexts].sum() / lists),
         counted,
         gain,
@@ -77,29 +82,29 @@ def where_supported(held: HeldOut, reward: Reward, matched: Matched, weighted: b
     )
 
 
-def everywhere(held: HeldOut, reward: Reward, matched: Matched, most: float) -> Columns:
-    """Columns over all lists: where propensities are known, a context in which nothing agrees counts as nothing."""
+def everywhere(held: HeldOut, reward: Reward, matched: Matched, clip: float) -> Contributions:
+    """Contributions of all lists: with logged propensities, a context without a matching list earns 0."""
     kept = ~held.known
     own = kept[held.context]
     gain = np.where(own, held.reward(reward), matched.gain)
     every = np.ones(len(held.n))
-    return Columns(
+    return Contributions(
         float(np.sum(held.n * gain) / held.n.sum()),
         every > 0,
         gain,
         every,
-        float(held.logged[matched.found | kept].sum() / held.logged.sum()),
-        *weigh(held, np.where(own, 0.0, matched.weight)),
-        most=most if isfinite(most) else None,
+        float(held.logged[matched.supported | kept].sum() / held.logged.sum()),
+        *summarize_weights(held, np.where(own, 0.0, matched.weight)),
+        max_gain=clip * highest_reward(held, reward) if isfinite(clip) else None,
     )
 
 
-def weigh(held: HeldOut, weight: FloatArray) -> tuple[float, float]:
-    """Lists that would say as much if all had the same weight, (Σw)²/Σw², and the largest weight."""
+def summarize_weights(held: HeldOut, weight: FloatArray) -> tuple[float, float]:
+    """The effective sample size (Σw)²/Σw², and the largest weight."""
     total, squares = float(np.sum(held.n * weight)), float(np.sum(held.n * weight * weight))
     return (total * total / squares if squares else 0.0), float(np.abs(weight).max(initial=0.0))
 
 
 def highest_reward(held: HeldOut, reward: Reward) -> float:
-    """What a list can earn at most."""
+    """The largest reward of a list."""
     return float(held.upto.max(initial=0)) if reward == "clicks" else 1.0

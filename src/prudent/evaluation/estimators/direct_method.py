@@ -1,4 +1,4 @@
-"""The direct method: a click model's word for it."""
+"""The direct method: the expected reward under a click model."""
 
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
@@ -7,7 +7,7 @@ import numpy as np
 
 from prudent.click_models import ClickModel, click_models
 from prudent.evaluation.direct import direct
-from prudent.evaluation.estimators.base import Columns, Estimator, check_support, estimators, where_supported
+from prudent.evaluation.estimators.base import Contributions, Estimator, check_support, estimators, where_supported
 from prudent.evaluation.holdout import HeldOut, Reward
 from prudent.evaluation.weighting import Matched
 
@@ -15,11 +15,11 @@ from prudent.evaluation.weighting import Matched
 @estimators.register("dm")
 @dataclass(frozen=True)
 class DirectMethod(Estimator):
-    """The expected reward under a click model that is fitted to the held-out lists (the direct method).
+    """The expected reward under a click model fitted to the holdout (direct method).
 
-    Needs no list, nor an item at its position, that was shown as the policy has it; only its items, wherever they
-    stood. It is as right as the click model is. The interval has the uncertainty of clicks, of attractions given few
-    of them, and of position parameters.
+    Needs neither the policy's lists nor its items at their positions in the holdout, only its items at any position.
+    It is as accurate as the click model. The interval covers the uncertainty of clicks, of attractions estimated from
+    few clicks, and of position parameters.
     """
 
     words: ClassVar[str] = "click model alone"
@@ -27,18 +27,17 @@ class DirectMethod(Estimator):
     model: ClickModel = field(default_factory=lambda: click_models.parse("auto"))
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "model", click_models.resolve(self.model))  # a spelling is welcome
+        object.__setattr__(self, "model", click_models.resolve(self.model))  # accepts a spelling too
 
-    def columns(self, held: HeldOut, reward: Reward) -> Columns:
+    def contributions(self, held: HeldOut, reward: Reward) -> Contributions:
         """The expected rewards of lists."""
         fit = direct(held, self.model, reward)
-        check_support(held, fit.supported, "all items of the policy's list, wherever they stand")
+        check_support(held, fit.supported, "all items of the policy's list, at any position")
         everything = np.ones(held.target.shape)
         value = fit.value(everything)
         gain = value[held.context] + fit.moves(everything)
-        columns = where_supported(held, reward, Matched(value, gain, gain, fit.supported), weighted=False)
-        lists = held.n[columns.counted].sum()
-        weight = held.logged * fit.supported / lists
-        extra = float(np.sum(weight**2 * fit.shrinking(everything)))
-        extra += weight.sum() ** 2 * fit.shared(everything, fit.supported)
-        return replace(columns, extra=extra, assumed=fit.assumed, note=fit.note)
+        part = where_supported(held, reward, Matched(value, gain, gain, fit.supported), weighted=False)
+        weight = held.logged * fit.supported / held.n[part.counted].sum()
+        variance = float(np.sum(weight**2 * fit.shrinking(everything)))
+        variance += weight.sum() ** 2 * fit.shared(everything, fit.supported)
+        return replace(part, extra_variance=variance, assumed=fit.assumed, note=fit.note)

@@ -6,29 +6,27 @@ from typing import ClassVar
 
 from prudent.evaluation.estimators.base import (
     FREQUENCIES,
-    Columns,
+    Contributions,
     Estimator,
+    check_clip,
     check_support,
     estimators,
     everywhere,
-    highest_reward,
     where_supported,
 )
 from prudent.evaluation.holdout import HeldOut, Reward
 from prudent.evaluation.weighting import Matched, by_frequency, by_propensity, prefix_propensities, sum_positions
-from prudent.policies.baselines.base import check_clip
 
-NO_STEPS = f"The propensities are of whole lists, and say nothing of their first items. {FREQUENCIES}"
+WHOLE_ONLY = f"The propensities belong to whole lists, not to their first items. {FREQUENCIES}"
 
 
 @estimators.register("prefix-ips")
 @dataclass(frozen=True)
 class PrefixIps(Estimator):
-    """The reward of each position, from lists that are the policy's down to there (reward interaction).
+    """The reward of each position, from lists that match the policy's down to it (reward interaction).
 
-    ``Σₖ (1/n) Σ min(M, 1{A[:k] = B[:k]}/P(A[:k])) · rₖ`` (McInerney et al. 2020). Assumes that what happens at a
-    position depends on the items above it and not on those below, as in a cascade. For ``any-click``, rₖ is the first
-    click.
+    ``Σₖ (1/n) Σ min(M, 1{A[:k] = B[:k]}/P(A[:k])) · rₖ`` (McInerney et al. 2020). Assumes that the clicks at a position
+    depend on the items above it and not on those below, as in a cascade. For ``any-click``, rₖ is the first click.
     """
 
     words: ClassVar[str] = "inverse propensities from the top down"
@@ -38,8 +36,8 @@ class PrefixIps(Estimator):
     def __post_init__(self) -> None:
         check_clip(self.clip)
 
-    def columns(self, held: HeldOut, reward: Reward) -> Columns:
-        """Positions, each with the lists that agree down to it."""
+    def contributions(self, held: HeldOut, reward: Reward) -> Contributions:
+        """Positions, each with the lists that match down to it."""
         steps = prefix_propensities(held)
 
         def position(k: int) -> Matched:
@@ -49,7 +47,7 @@ class PrefixIps(Estimator):
             return by_propensity(held, match, earned, steps[:, k], self.clip)
 
         matched = sum_positions(held, position)
-        check_support(held, matched.found, "the policy's whole list")
+        check_support(held, matched.supported, "the policy's whole list")
         if steps is not None:
-            return everywhere(held, reward, matched, self.clip * highest_reward(held, reward))
-        return replace(where_supported(held, reward, matched), note="" if held.propensity is None else NO_STEPS)
+            return everywhere(held, reward, matched, self.clip)
+        return replace(where_supported(held, reward, matched), note="" if held.propensity is None else WHOLE_ONLY)

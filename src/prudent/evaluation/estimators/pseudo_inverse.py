@@ -9,7 +9,7 @@ import numpy as np
 from prudent.base.arrays import FloatArray, IntArray
 from prudent.evaluation.estimators.base import (
     FREQUENCIES,
-    Columns,
+    Contributions,
     Estimator,
     check_support,
     estimators,
@@ -19,9 +19,9 @@ from prudent.evaluation.holdout import HeldOut, Reward
 from prudent.evaluation.weighting import Matched, widen
 
 LARGEST = 2_000
-"""Items at positions beyond which the matrix of a context is too large, and the context has no support."""
-_DEPENDENT = 1e-10  # less of a row than this is not its own, but rounding
-_OFF = 1e-6  # by which a sum of lists may miss the policy's and still be it
+"""Items at positions; a context with more has no support, as its matrix would be too large."""
+_DEPENDENT = 1e-10  # a smaller pivot is rounding
+_TOLERANCE = 1e-6  # of the combination of lists that equals the policy's
 
 
 @estimators.register("pi")
@@ -29,18 +29,18 @@ _OFF = 1e-6  # by which a sum of lists may miss the policy's and still be it
 class PseudoInverse(Estimator):
     """``1_Bᵀ (E[1_A 1_Aᵀ])† E[R 1_A]``, in each context (Swaminathan et al. 2017).
 
-    Assumes that a list's reward is the sum of what its items add, each at its position, and needs no list that was
-    shown as the policy has it: a combination of others will do. 1_A marks the items of list A at their positions. Its
-    expectations are always frequencies in the held-out lists.
+    Assumes that a list's reward is a sum over its items at their positions. The policy's list itself need not be in
+    the holdout: a linear combination of others is enough. 1_A marks the items of list A at their positions. Its
+    expectations are always frequencies in the holdout.
     """
 
     words: ClassVar[str] = "pseudo-inverse"
 
-    def columns(self, held: HeldOut, reward: Reward) -> Columns:
-        """Lists, weighted by what they say about the policy's."""
+    def contributions(self, held: HeldOut, reward: Reward) -> Contributions:
+        """Lists, weighted by their coefficients in the combination."""
         earned = held.reward(reward)
-        value, found = np.zeros(held.contexts), np.zeros(held.contexts, bool)
-        far, weight, alone = np.zeros(len(held.n)), np.zeros(len(held.n)), np.zeros(len(held.n), bool)
+        value, supported = np.zeros(held.contexts), np.zeros(held.contexts, bool)
+        residual, weight, alone = np.zeros(len(held.n)), np.zeros(len(held.n)), np.zeros(len(held.n), bool)
         possible = held.known.copy()
         for k in range(held.length):
             possible &= (held.size <= k) | (held.per_context(held.n * held.at(k)) > 0)
@@ -54,38 +54,38 @@ class PseudoInverse(Estimator):
             fit = _fit(items, held.target[context, : held.size[context]], n, its)
             if fit is None:
                 continue
-            found[context] = True
+            supported[context] = True
             value[context] = np.sum(n * fit.weight * its) / n.sum()
-            # Residuals are too small where lists were fitted to themselves: divided by what is not their own (HC2).
-            free = np.maximum(1 - fit.leverage, _OFF)
-            far[first:last] = (its - fit.reward) / np.sqrt(free)
-            weight[first:last], alone[first:last] = fit.weight, fit.leverage > 1 - _OFF
-        # A list that alone decides its fit has no residual: that of all lists stands in for it.
-        inside = found[held.context]
-        usual = np.sum((held.n * earned)[inside]) / max(1, held.n[inside].sum())
-        spread = np.sqrt(np.sum((held.n * (earned - usual) ** 2)[inside]) / max(1, held.n[inside].sum()))
-        far = np.where(alone, np.where(earned >= usual, spread, -spread), far)
-        gain = np.where(inside, value[held.context] + weight * widen(held, far, inside, earned), 0.0)
-        check_support(held, found, "items at positions that add up to the policy's list")
-        columns = where_supported(held, reward, Matched(value, gain, weight, found))
-        return replace(columns, note="" if held.propensity is None else FREQUENCIES)
+            # Residuals of a fit are too small: divided by the square root of 1 − leverage (HC2).
+            free = np.maximum(1 - fit.leverage, _TOLERANCE)
+            residual[first:last] = (its - fit.reward) / np.sqrt(free)
+            weight[first:last], alone[first:last] = fit.weight, fit.leverage > 1 - _TOLERANCE
+        # A list that alone determines its fit has no residual: it gets the standard deviation of all lists.
+        inside = supported[held.context]
+        mean = np.sum((held.n * earned)[inside]) / max(1, held.n[inside].sum())
+        spread = np.sqrt(np.sum((held.n * (earned - mean) ** 2)[inside]) / max(1, held.n[inside].sum()))
+        residual = np.where(alone, np.where(earned >= mean, spread, -spread), residual)
+        gain = np.where(inside, value[held.context] + weight * widen(held, residual, inside, earned), 0.0)
+        check_support(held, supported, "items at positions that add up to the policy's list")
+        part = where_supported(held, reward, Matched(value, gain, weight, supported))
+        return replace(part, note="" if held.propensity is None else FREQUENCIES)
 
 
 class _Fit(NamedTuple):
     """Least squares in one context; one entry per list."""
 
-    weight: FloatArray  # in the value of the policy's list: that is the mean of weight × reward
+    weight: FloatArray  # the value of the policy's list is the mean of weight × reward
     reward: FloatArray  # fitted
-    leverage: FloatArray  # of one showing on its own fit
+    leverage: FloatArray  # of one impression list on its own fit
 
 
 def _fit(items: IntArray, target: IntArray, n: IntArray, reward: FloatArray) -> _Fit | None:
-    """The fit, or None where the policy's list does not lie in the span of those that were shown.
+    """The fit, or None where the policy's list is not in the span of the logged ones.
 
-    Where it does, every solution of the normal equations gives it the same value, not only the shortest: that of the
-    pivots of a Cholesky factorisation, with 0 elsewhere, is the cheapest.
+    Where it is, every solution of the normal equations gives it the same value, not only the shortest. The cheapest
+    has the pivots of a Cholesky factorisation, and 0 elsewhere.
     """
-    from scipy.linalg import lapack  # scipy.special is all that may load with the package
+    from scipy.linalg import lapack  # loads scipy.linalg on first use
 
     length = items.shape[1]
     inside = items >= 0
@@ -95,15 +95,15 @@ def _fit(items: IntArray, target: IntArray, n: IntArray, reward: FloatArray) -> 
         return None
     stands = np.zeros((len(items), size))
     stands[np.nonzero(inside)[0], at] = 1.0
-    wanted = np.zeros(size)
-    wanted[np.searchsorted(places, target * length + np.arange(len(target)))] = 1.0
+    target_row = np.zeros(size)
+    target_row[np.searchsorted(places, target * length + np.arange(len(target)))] = 1.0
     gram = (stands.T * n) @ stands
     scale = np.sqrt(np.diagonal(gram))
     factor, pivot, rank, _ = lapack.dpstrf(gram / scale[:, None] / scale, lower=1, tol=_DEPENDENT)
     chosen = pivot[:rank] - 1
     top, scale = factor[:rank, :rank], scale[chosen]
-    solution = lapack.dpotrs(top, wanted[chosen] / scale, lower=1)[0] / scale
-    if np.abs(gram[:, chosen] @ solution - wanted).max() > _OFF:
+    solution = lapack.dpotrs(top, target_row[chosen] / scale, lower=1)[0] / scale
+    if np.abs(gram[:, chosen] @ solution - target_row).max() > _TOLERANCE:
         return None
     own = stands[:, chosen]
     phi = lapack.dpotrs(top, (own.T @ (n * reward)) / scale, lower=1)[0] / scale

@@ -1,9 +1,9 @@
 "use strict";
 (() => {
-  // Names come from a log and may hold anything: they are put into the page as text, and never read as markup.
+  // Names are untrusted: they become text nodes, never markup.
   const SVG = "http://www.w3.org/2000/svg";
   const {contexts, total} = JSON.parse(document.getElementById("data").textContent);
-  const [ITEM, USUAL, RANK, VIEWS, CLICKS, LOWER, MEAN, UPPER, WHY] = Array(9).keys();
+  const [ITEM, INCUMBENT, RANK, IMPRESSIONS, CLICKS, LOWER, MEAN, UPPER, WHY] = Array(9).keys();
   const search = document.getElementById("search");
   const only = document.getElementById("only");
   const found = document.getElementById("found");
@@ -25,7 +25,7 @@
   const plural = (n, what) => `${count(n)} ${what}${n === 1 ? "" : "s"}`;
   const clip = (x) => Math.min(1, Math.max(0, x));
   const placed = (rows, by) => rows.filter((row) => row[by] !== null).sort((a, b) => a[by] - b[by]);
-  const changes = (context) => context.rows.some((row) => row[USUAL] !== row[RANK]);
+  const changes = (context) => context.rows.some((row) => row[INCUMBENT] !== row[RANK]);
 
   // --- finding a context
 
@@ -61,7 +61,7 @@
     activate(matching.includes(active) ? active : matching.length ? matching[0] : -1);
     hits.textContent = matching.length
       ? `${plural(matching.length, "context")} of ${count(total)}`
-      : "None of the contexts on this page is called that.";
+      : "No context on this page has that name.";
   };
 
   const move = (event) => {
@@ -83,13 +83,13 @@
   // --- one context
 
   const badge = (row) => {
-    const by = row[USUAL] - row[RANK];
-    const [kind, sign, said] = row[USUAL] === null ? ["new", "new", "not in the usual list"]
-      : row[RANK] === null ? ["out", "out", "leaves the list"]
+    const by = row[INCUMBENT] - row[RANK];
+    const [kind, sign, label] = row[INCUMBENT] === null ? ["new", "new", "not in the incumbent list"]
+      : row[RANK] === null ? ["out", "out", "not in the policy's list"]
       : by > 0 ? ["up", `▲ ${by}`, `up ${by}`]
       : by < 0 ? ["down", `▼ ${-by}`, `down ${-by}`]
-      : ["same", "=", "same place"];
-    return el("span", {class: `badge ${kind}`}, el("span", {"aria-hidden": "true"}, sign), el("span", {class: "sr"}, said));
+      : ["same", "=", "same position"];
+    return el("span", {class: `badge ${kind}`}, el("span", {"aria-hidden": "true"}, sign), el("span", {class: "sr"}, label));
   };
 
   const column = (rows, by, badged) => el("ol", {}, ...rows.map((row) =>
@@ -97,7 +97,7 @@
       el("span", {class: "no"}, String(row[by])), name(row[ITEM]), badged(row) ? badge(row) : null)));
 
   const sides = (context) => {
-    const before = placed(context.rows, USUAL), after = placed(context.rows, RANK);
+    const before = placed(context.rows, INCUMBENT), after = placed(context.rows, RANK);
     const tall = 32, height = tall * Math.max(before.length, after.length, 1);
     const lines = svg("svg", {viewBox: `0 0 56 ${height}`, preserveAspectRatio: "none", "aria-hidden": "true"});
     before.forEach((row, i) => {
@@ -113,10 +113,10 @@
       if (!before.includes(row)) lines.append(svg("line",
         {class: "stub new", "vector-effect": "non-scaling-stroke", x1: 36, x2: 52, y1: y, y2: y}));
     });
-    const usual = before.length ? column(before, USUAL, (row) => row[RANK] === null) : el("p", {}, "not known");
+    const incumbent = before.length ? column(before, INCUMBENT, (row) => row[RANK] === null) : el("p", {}, "not known");
     return el("div", {class: "sides"},
-      el("div", {}, el("h4", {}, "Mostly shown"), usual), el("div", {class: "between"}, lines),
-      el("div", {}, el("h4", {}, "New list"), column(after, RANK, () => before.length > 0)));
+      el("div", {}, el("h4", {}, "Incumbent list"), incumbent), el("div", {class: "between"}, lines),
+      el("div", {}, el("h4", {}, "Policy's list"), column(after, RANK, () => before.length > 0)));
   };
 
   const WIDE = 220, PAD = 8;
@@ -128,7 +128,7 @@
     return {top: nice, x: (value) => PAD + (WIDE - 2 * PAD) * clip(value) / nice};
   };
 
-  // Text of the page and not of a picture, which would shrink and grow with its column.
+  // Text of the page, not of the SVG, which scales with its column.
   const axis = ({top}) => el("span", {class: "axis", "aria-hidden": "true"},
     ...[0, top / 2, top].map((at) => el("span", {}, String(Number(at.toPrecision(3))))));
   const below = (row) => row[LOWER] === null || row[LOWER] < 0;
@@ -139,10 +139,10 @@
   const picture = (row, {x}) => {
     if (row[MEAN] === null) return "–";
     const lower = row[LOWER] === null ? 0 : row[LOWER];
-    const said = row[UPPER] === null ? `mean ${number(row[MEAN])}`
-      : `mean ${number(row[MEAN])}, interval from ${number(row[LOWER])} to ${number(row[UPPER])}`;
-    return svg("svg", {viewBox: `0 0 ${WIDE} 22`, role: "img", "aria-label": said},
-      svg("title", {}, said),
+    const label = row[UPPER] === null ? `posterior mean ${number(row[MEAN])}`
+      : `posterior mean ${number(row[MEAN])}, interval from ${number(row[LOWER])} to ${number(row[UPPER])}`;
+    return svg("svg", {viewBox: `0 0 ${WIDE} 22`, role: "img", "aria-label": label},
+      svg("title", {}, label),
       row[UPPER] === null ? null
         : svg("path", {class: "interval", d: `M${x(lower)},11 H${x(row[UPPER])} `
           + (below(row) ? arrow(x(lower), -1) : cap(x(lower))) + (above(row) ? arrow(x(row[UPPER]), 1) : cap(x(row[UPPER])))}),
@@ -163,21 +163,21 @@
       el("tr", {role: "row", class: "group"}, el("th", {scope: "rowgroup", role: "rowheader", colspan: 7}, title)),
       ...some.map((row) => el("tr", {role: "row"},
         cell("place n", row[RANK] === null ? "–" : String(row[RANK])),
-        cell("place before n", row[USUAL] === null ? "–" : String(row[USUAL])),
+        cell("place before n", row[INCUMBENT] === null ? "–" : String(row[INCUMBENT])),
         el("th", {scope: "row", role: "rowheader", class: "item"}, name(row[ITEM])),
         pictured(cell("picture", picture(row, scale))),
         cell("lower n", number(row[LOWER])),
-        cell("counts n", `${count(row[CLICKS])} / ${count(row[VIEWS])}`),
+        cell("counts n", `${count(row[CLICKS])} / ${count(row[IMPRESSIONS])}`),
         cell("why", row[WHY]))));
     return el("div", {class: "wide", role: "region", "aria-label": "Candidates", tabindex: "0"},
       el("table", {role: "table", class: "candidates"},
         el("thead", {role: "rowgroup"}, el("tr", {role: "row"},
           head("place n", "now"), head("place before n", "was"), head("item", "item"),
-          head("picture", el("span", {}, "clicks per look"), axis(scale)), head("lower n", "lower bound"),
-          head("counts n", "clicks / views"), head("why", "why"))),
-        body("listed", "In the new list", rows.filter((row) => row[RANK] !== null)),
-        body("left", "Left the list", rows.filter((row) => row[RANK] === null && row[USUAL] !== null)),
-        body("rest", "Other candidates", rows.filter((row) => row[RANK] === null && row[USUAL] === null))));
+          head("picture", el("span", {}, "attraction"), axis(scale)), head("lower n", "lower bound"),
+          head("counts n", "clicks / impressions"), head("why", "why"))),
+        body("listed", "In the policy's list", rows.filter((row) => row[RANK] !== null)),
+        body("left", "No longer listed", rows.filter((row) => row[RANK] === null && row[INCUMBENT] !== null)),
+        body("rest", "Other candidates", rows.filter((row) => row[RANK] === null && row[INCUMBENT] === null))));
   };
 
   const open = (i) => {
@@ -186,19 +186,19 @@
     options[i].setAttribute("aria-selected", "true");
     const context = contexts[i];
     announced.textContent = `${context.name} is open`;
-    const moved = context.rows.filter((row) => row[RANK] !== null && row[USUAL] !== row[RANK]).length;
+    const moved = context.rows.filter((row) => row[RANK] !== null && row[INCUMBENT] !== row[RANK]).length;
     const key = (kind, text) => el("li", {}, el("span", {class: `key ${kind}`}), text);
     const spans = context.rows.some((row) => row[UPPER] !== null);
     detail.replaceChildren(
       el("h3", {id: "chosen"}, name(context.name)),
-      el("p", {class: "said"}, `${plural(context.lists, "logged list")}; `
-        + (moved ? `${count(moved)} of ${plural(placed(context.rows, RANK).length, "place")} ${moved === 1 ? "changes" : "change"}` : "the list stays as it is")
-        + (context.more ? `; ${plural(context.more, "place")} further down ${context.more === 1 ? "is" : "are"} not shown` : "")),
+      el("p", {class: "summary"}, `${plural(context.lists, "logged list")}; `
+        + (moved ? `${count(moved)} of ${plural(placed(context.rows, RANK).length, "position")} ${moved === 1 ? "changes" : "change"}` : "the list does not change")
+        + (context.more ? `; ${plural(context.more, "position")} further down ${context.more === 1 ? "is" : "are"} not shown` : "")),
       sides(context), table(context),
-      spans ? el("ul", {class: "keys"}, key("span-key", "interval; the dot is the mean"),
-        key("cut-key", "least lower bound in the new list"),
+      spans ? el("ul", {class: "keys"}, key("span-key", "interval; the dot is the posterior mean"),
+        key("cut-key", "smallest lower bound in the policy's list"),
         context.rows.some((row) => row[UPPER] !== null && (below(row) || above(row)))
-          ? el("li", {}, "an arrow points to what lies outside of the axis") : null) : "");
+          ? el("li", {}, "an arrow marks an interval that exceeds the axis") : null) : "");
   };
 
   search.addEventListener("input", filter);

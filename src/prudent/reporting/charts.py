@@ -1,23 +1,25 @@
-"""Charts as geometry: numbers in, places of marks out. The templates turn them into SVG; no name is drawn here."""
+"""The geometry of charts: numbers in, coordinates of marks out; the template draws them as SVG."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil, floor, log10
 from statistics import median
 
+from prudent.base.text import percent
+
 WIDTH, HEIGHT = 520.0, 240.0
 _LEFT, _RIGHT, _TOP, _BOTTOM = 52.0, 12.0, 12.0, 40.0
-_ROW = 34.0  # of a forest
-_LEAST, _FRAME = -1.0, 2.0  # lifts that it has room for at most, usually; an estimate may be out on both sides
-_LETTER = 9.4  # pixels, at most, of a letter in the names of its rows
+_ROW = 34.0  # height of a row of a forest plot
+_LEAST, _FRAME = -1.0, 2.0  # the usual limits of its axis
+_LETTER = 9.4  # pixels of a letter in the names of its rows, at most
 _LONGEST = 26  # letters of such a name
-_NEAR = 1e-6  # what is out by less is not out
-_WIDE = 4  # so many times as wide as the others, an interval is not shown to its ends
+_NEAR = 1e-6  # tolerance at the ends of the axis
+_WIDE = 4  # an interval this many times as wide as the median does not extend the axis
 
 
 @dataclass(frozen=True)
 class Tick:
-    """A line across the frame, and what is written beside it."""
+    """A grid line and its label."""
 
     at: float
     text: str
@@ -25,7 +27,7 @@ class Tick:
 
 @dataclass(frozen=True)
 class Bar:
-    """An upright rectangle."""
+    """A vertical bar."""
 
     x: float
     y: float
@@ -42,17 +44,17 @@ class Line:
 
     @property
     def path(self) -> str:
-        """As SVG's ``points`` has it."""
+        """The attribute ``points`` of SVG."""
         return " ".join(f"{x:g},{y:g}" for x, y in self.points)
 
 
 @dataclass(frozen=True)
 class Plot:
-    """Something by position."""
+    """Bars and lines by position."""
 
     bars: tuple[Bar, ...]
     lines: tuple[Line, ...]
-    rows: tuple[Tick, ...]  # of the upright axis
+    rows: tuple[Tick, ...]  # of the vertical axis
     columns: tuple[Tick, ...]
     left: float = _LEFT
     right: float = WIDTH - _RIGHT
@@ -63,7 +65,7 @@ class Plot:
 
 @dataclass(frozen=True)
 class Span:
-    """An interval and what lies in it."""
+    """An interval and its estimate."""
 
     name: str
     y: float
@@ -71,14 +73,14 @@ class Span:
     mid: float
     high: float
     known: bool = True
-    beyond: bool = False  # the middle lies outside of the frame
+    beyond: bool = False  # the estimate exceeds the axis
     leaves_left: bool = False  # an end does
     leaves_right: bool = False
 
 
 @dataclass(frozen=True)
 class Forest:
-    """Intervals of several rows on one scale."""
+    """A forest plot: intervals on one scale."""
 
     spans: tuple[Span, ...]
     columns: tuple[Tick, ...]
@@ -90,14 +92,14 @@ class Forest:
 
     @property
     def leaving(self) -> bool:
-        """Whether anything lies outside of the frame."""
+        """Whether any interval exceeds the axis."""
         return any(span.leaves_left or span.leaves_right for span in self.spans)
 
 
 def by_position(
     bars: Sequence[float | None], lines: Sequence[tuple[str, Sequence[float | None]]], floor_at: float | None = 0.0
 ) -> Plot | None:
-    """Bars and lines over positions 1, 2, 3 and so on; None where there is nothing to draw."""
+    """Bars and lines over positions 1, 2, 3, ...; None without any number."""
     values = [value for series in (bars, *(line for _, line in lines)) for value in series if value is not None]
     if not values:
         return None
@@ -131,18 +133,18 @@ def by_position(
 
 
 def forest(rows: Sequence[tuple[str, float | None, float | None, float | None]]) -> Forest | None:
-    """Name, low, middle and high of each row, with zero always in sight; None where no row is known."""
+    """Name, low, estimate and high of each row; zero is always on the axis; None without any number."""
     known = [
         (start, mid, end) for _, start, mid, end in rows if start is not None and mid is not None and end is not None
     ]
     if not known:
         return None
-    # One estimate that knows next to nothing must not press the others into a line: a frame has its limits.
-    usual = median([end - start for start, _, end in known if end > start] or [0.0])
+    # One very wide interval must not make the others unreadable.
+    width = median([end - start for start, _, end in known if end > start] or [0.0])
     shown = [
-        value for start, mid, end in known for value in ((start, mid, end) if end - start <= _WIDE * usual else (mid,))
+        value for start, mid, end in known for value in ((start, mid, end) if end - start <= _WIDE * width else (mid,))
     ]
-    most = max(_FRAME, 1.5 * median(mid for _, mid, _ in known))  # but most estimates are in it
+    most = max(_FRAME, 1.5 * median(mid for _, mid, _ in known))  # most estimates are within
     low, high = max(_LEAST, min(0.0, *shown)), min(most, max(0.0, *shown))
     ticks = nice(low, high)
     names = [name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…" for name, *_ in rows]
@@ -164,7 +166,7 @@ def forest(rows: Sequence[tuple[str, float | None, float | None, float | None]])
     bottom = _TOP + _ROW * len(rows)
     return Forest(
         tuple(spans),
-        tuple(Tick(x(tick), _signed(tick, ticks)) for tick in ticks),
+        tuple(Tick(x(tick), percent(tick, 0 if ticks[1] - ticks[0] >= 0.0099 else 1, signed=True)) for tick in ticks),
         x(0.0),
         bottom,
         bottom + _BOTTOM,
@@ -194,11 +196,7 @@ def _text(tick: float, ticks: Sequence[float]) -> str:
     return f"{tick:.{max(0, -floor(log10(step) + 1e-9)) + (1 if _odd(step) else 0)}f}"
 
 
-def _signed(tick: float, ticks: Sequence[float]) -> str:
-    return "0" if tick == 0 else f"{tick:+.{0 if ticks[1] - ticks[0] >= 0.0099 else 1}%}".replace("-", "−")
-
-
 def _odd(step: float) -> bool:
-    """Whether a step such as 0.25 needs one digit more than its size says."""
+    """Whether a step such as 0.25 needs one more digit than its power of ten."""
     scaled = step / 10.0 ** floor(log10(step) + 1e-9)
     return abs(scaled - round(scaled)) > 1e-6
