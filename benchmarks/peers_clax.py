@@ -42,7 +42,7 @@ def make_lists(target: str, kind: str, contexts: str, lists: str) -> None:
             "copy (select context as query_id, list_transform(items, lambda item: item + 1) as query_doc_ids, clicks "
             f"from '{place}/{name}.parquet') to '{place}/part-{number}.parquet' (format parquet, compression zstd)"
         )
-    np.savez(place / "truth.npz", attraction=true.attraction, position=true.position)
+    np.savez(place / "truth.npz", attraction=true.attraction, position=_position(true.users))
 
 
 def fit(log: str, kind: str) -> float:
@@ -69,10 +69,17 @@ def graded(target: str, kind: str) -> dict[str, Any]:
     evidence, theta = _fitted(counts, kind)
     truth = np.load(Path(target) / "truth.npz")
     attraction = truth["attraction"][counts.pairs.fetchnumpy()["item"]]
-    position = evidence.weight if kind == "pbm" else 1 - evidence.weight
+    position = _position(evidence.fitted)
     shown = evidence.impressions
     found = grade(kind, theta, position, attraction, truth["position"], shown)
     return {"pairs": len(theta), "often": int((shown >= OFTEN).sum()), **found}
+
+
+def _position(users: Any) -> Any:
+    """p of pbm, λ of dcm; 0 for cm, where reading ends with the first click."""
+    import numpy as np
+
+    return getattr(users, "examination", getattr(users, "continuation", np.zeros(users.positions)))
 
 
 def _fitted(counts: Any, kind: str) -> tuple[Any, Any]:

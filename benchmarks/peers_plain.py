@@ -65,13 +65,14 @@ def agree(log: str, kind: str) -> dict[str, float]:
         np.testing.assert_array_equal(trials, evidence.examined)
         return {"pairs": len(pairs), "largest difference": 0.0}
     p = np.array([loop.examination[rank].value for rank in sorted(loop.examination)])
-    np.testing.assert_allclose(p / p.max(), evidence.weight, atol=APART)
+    examination = evidence.fitted.parameters["examination"]
+    np.testing.assert_allclose(p / p.max(), examination, atol=APART)
     often = evidence.impressions >= OFTEN
     theta = (hits / trials * p.max())[often]
     ours = (evidence.positive / evidence.examined)[often]
     return {
         "pairs": len(pairs),
-        "largest difference": float(np.abs(p / p.max() - evidence.weight).max()),
+        "largest difference": float(np.abs(p / p.max() - examination).max()),
         "root mean square difference of θ": float(np.sqrt(np.mean((theta - ours) ** 2))),
     }
 

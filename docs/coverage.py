@@ -20,7 +20,7 @@ import numpy as np
 from prudent.base.arrays import FloatArray, IntArray
 from prudent.click_models.simulate import World, draw, make_world
 from prudent.counts.lists import ListBatch
-from prudent.evaluation.direct import chances, direct, rewards
+from prudent.evaluation.direct import direct, rewards
 from prudent.evaluation.estimators import parse
 from prudent.evaluation.gate import decide, gate_settings
 from prudent.evaluation.holdout import HeldOut, Reward, hold_out
@@ -142,14 +142,14 @@ def simulate(study: Study, seed: int) -> Run:
     elif study.policy == "logged":
         score = world.score + random.gumbel(0, study.exploration, len(context))
     else:
-        weight = world.position[:length] if study.model == "pbm" else np.ones(length)
+        one = np.ones(length)
+        weight = world.users.predict(one) if study.model == "pbm" else one
         looked = np.bincount(shown.ravel(), np.broadcast_to(weight, shown.shape).ravel(), minlength=len(context))
         score = np.bincount(shown.ravel(), clicks.ravel(), minlength=len(context)) / np.maximum(looked, 1e-9)
     target = first + np.argsort(-score.reshape(size, items), axis=1)[:, :length]
-    form = chances(world.click_model, world.position, study.reward)
     orders = np.array(list(permutations(range(items), length)))
     every = (first[:, :, None] + orders[None]).reshape(-1, length)
-    earned = rewards(world.attraction[every], form).sum(axis=1) * steps(world, study, every)[:, -1]
+    earned = rewards(world.users, world.attraction[every], study.reward).sum(axis=1) * steps(world, study, every)[:, -1]
     return Run(
         hold_out(
             ListBatch(context, shown, clicks, np.ones(len(shown), np.int64)),
@@ -157,7 +157,7 @@ def simulate(study: Study, seed: int) -> Run:
             propensity=steps(world, study, shown) if study.propensities else None,
         ),
         world.share,
-        rewards(world.attraction[target], form).sum(axis=1),
+        rewards(world.users, world.attraction[target], study.reward).sum(axis=1),
         np.bincount(context[every[:, 0]], earned),
     )
 
@@ -284,8 +284,7 @@ def choose(name: str) -> dict[str, float]:
         held = run.held
         usual = as_table(incumbent_lists(held.shown().cells, held.length), held.contexts, held.length)
         world = _world(study, seed)
-        form = chances(world.click_model, world.position, study.reward)
-        before = rewards(world.attraction[usual], form).sum(axis=1)
+        before = rewards(world.users, world.attraction[usual], study.reward).sum(axis=1)
         sure, _ = better_lists(direct(held, "auto", study.reward), usual, 0.95, 0.0)
         contexts += len(sure)
         better += int(sure.sum())

@@ -74,8 +74,17 @@ def evidence(world: World, half_life: float | None) -> Evidence:
     each = weights(half_life)
     examinations, clicks = each @ world.examinations, each @ world.clicks
     context = np.repeat(np.arange(CONTEXTS), ITEMS)
-    model = click_models.parse("cm")
-    return Evidence(context, number_items(context), clicks, examinations - clicks, examinations, np.ones(1), model)
+    fitted = click_models.parse("cm").typical(1)
+    return Evidence(
+        context=context,
+        item=number_items(context),
+        positive=clicks,
+        negative=examinations - clicks,
+        impressions=examinations,
+        fitted=fitted,
+        expected=examinations,
+        squares=examinations,
+    )
 
 
 def measure(bound: str, drift: float, half_life: float | None) -> Measured:

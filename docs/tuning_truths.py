@@ -14,12 +14,13 @@ from prudent.base.arrays import FloatArray
 from prudent.bounds import bounds
 from prudent.bounds.bayes import PosteriorBound
 from prudent.click_models import click_models
-from prudent.click_models.simulate import World, draw, make_world
-from prudent.evaluation.tune import BOUNDS, DEFAULT, DELTAS
-from prudent.evaluation.tune.logs import read_arms
-from prudent.evaluation.tune.trials import Past
+from prudent.click_models.simulate import World, draw, make_world, nameless_world, pairs_of
+from prudent.counts.lists import ListBatch
+from prudent.evaluation.trials import Past
+from prudent.evaluation.tune import BOUNDS, DELTAS, read_arms
+from prudent.evaluation.tuning import DEFAULT
 from prudent.research.protocol import gather
-from prudent.research.sources import ListBatch, YandexLike, nameless_world, pairs_of
+from prudent.research.sources import YandexLike
 
 LOGS, DRAWS = 12, 3  # logs of known worlds, and draws of clicks on the lists of each
 ARMS = read_arms(BOUNDS, DELTAS)
@@ -46,7 +47,7 @@ def shop(kind: str, quality: float) -> Draw:
         seen = lists.impressions > 0
         kept = lists.made_of(seen)
         theta = world.attraction[seen]
-        return nameless_world(np.bincount(kept.context), theta, theta, kind, world.position), kept
+        return nameless_world(np.bincount(kept.context), theta, theta, world.users), kept
 
     return make
 
@@ -67,11 +68,10 @@ def certain(past: Past, theta: FloatArray) -> Past:
 def past_of(kind: str, world: World, lists: ListBatch, prior: str) -> Past:
     """The posterior under a log; with true position parameters where the log does not identify them."""
     evidence = gather(click_models.parse(kind), world, lists)
-    fitted = evidence.model.learn(lists.cells, lists.length)
     bound = bounds.parse(prior)
     assert isinstance(bound, PosteriorBound)
     believed = bound.prior(evidence)
-    return Past(lists, fitted, believed.alpha + evidence.positive, believed.beta + evidence.negative)
+    return Past(lists, evidence.fitted, believed.alpha + evidence.positive, believed.beta + evidence.negative)
 
 
 def curves(kind: str, make: Draw) -> dict[str, FloatArray]:
@@ -82,7 +82,7 @@ def curves(kind: str, make: Draw) -> dict[str, FloatArray]:
         world, lists = make(random)
         eb, exposure = (past_of(kind, world, lists, prior) for prior in ("eb", "exposure"))
         truths = {
-            "true": certain(replace(eb, fitted=replace(eb.fitted, parameter=world.position)), world.attraction),
+            "true": certain(replace(eb, fitted=replace(world.users, model=eb.fitted.model)), world.attraction),
             "posterior means, one prior for all (`eb`)": certain(eb, eb.alpha / (eb.alpha + eb.beta)),
             "posterior draws, one prior for all (`eb`)": eb,
             "posterior means, prior by exposure": certain(exposure, exposure.alpha / (exposure.alpha + exposure.beta)),

@@ -25,6 +25,7 @@ def evidence(
         positive=n_plus,
         negative=n_minus,
         impressions=np.asarray(shown, dtype=np.int64),
-        weight=np.ones(4),
-        model=click_models.parse("cm"),
+        fitted=click_models.parse("cm").typical(4),
+        expected=n_plus + n_minus,
+        squares=n_plus + n_minus,
     )

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
+from prudent.base.numerics import beta_binomial
 from prudent.bounds import Bayes, Exposure, ExposurePrior, exposure
 from prudent.click_models.base import Evidence
 from tests.bounds.small import evidence
@@ -139,7 +140,9 @@ def test_agrees_with_a_plain_reading_of_the_four_steps(name: str) -> None:
 def test_no_optimiser_finds_a_greater_likelihood(name: str) -> None:
     slow, some = Slow(CASES[name]), CASES[name]
     columns = exposure._columns(np.array(slow.x), slow.q)
-    best, terms = exposure.BetaBinomial(some.positive, some.negative, columns).maximum(np.array([0.0] * (slow.q + 2)))
+    best, terms = beta_binomial.BetaBinomial(some.positive, some.negative, columns).maximum(
+        np.array([0.0] * (slow.q + 2))
+    )
     assert terms.value == pytest.approx(slow.likelihood(best), rel=1e-9)
     assert slow.likelihood(best) >= slow.likelihood(slow.fit()) - 1e-6
 
@@ -276,7 +279,7 @@ def test_many_rows_start_from_a_few(monkeypatch: pytest.MonkeyPatch) -> None:
     """The shortcut changes the way, not the maximum."""
     some = logged(0.5, contexts=100, seed=8)
     straight = Exposure().score(some)
-    monkeypatch.setattr(exposure, "_FEW", 200)
+    monkeypatch.setattr(beta_binomial, "_FEW", 200)
     np.testing.assert_allclose(Exposure().score(some).lower, straight.lower, atol=1e-6)
 
 
@@ -284,4 +287,4 @@ def test_trigamma_agrees_with_scipy() -> None:
     from scipy.special import polygamma
 
     x = np.logspace(-8, 6, 200)
-    np.testing.assert_allclose(exposure._trigamma(x), polygamma(1, x), rtol=1e-11)
+    np.testing.assert_allclose(beta_binomial._trigamma(x), polygamma(1, x), rtol=1e-11)

@@ -111,10 +111,10 @@ COMMANDS: Mapping[str, tuple[tuple[str, ...], Call]] = {
     "check": (("check", "train.parquet", "--json"), lambda: prudent.check(prudent.count(train())).to_json()),
     "diff": (("diff", "old.parquet", "policy.parquet", "-o", "{to}/diff.parquet", "--json"), diff),
     "split": (("split", "log.parquet", "-o", "{to}", "--holdout", "0.3", "--seed", "1", "--json"), split),
-    "compare": (("compare", "log.parquet", "--json"), lambda: prudent.compare(prudent.Log(["log.parquet"])).as_json()),
+    "compare": (("compare", "log.parquet", "--json"), lambda: prudent.compare(prudent.Log(["log.parquet"])).to_json()),
     "tune": (
         ("tune", "log.parquet", "--repetitions", "2", "--delta", "0.5", "--model", "pbm", "--json"),
-        lambda: prudent.tune(prudent.Log(["log.parquet"]), repetitions=2, deltas=[0.5], model="pbm").as_json(),
+        lambda: prudent.tune(prudent.Log(["log.parquet"]), repetitions=2, deltas=[0.5], model="pbm").to_json(),
     ),
     "evaluate": (
         ("evaluate", "policy.parquet", "--log", "holdout.parquet", "--replicates", "20", "--json"),

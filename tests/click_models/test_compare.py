@@ -20,10 +20,12 @@ from hypothesis import strategies as st
 import prudent
 from prudent.base.chart import render_chart
 from prudent.base.errors import LogError, PrudentWarning, UsageError
-from prudent.click_models import ClickModel
-from prudent.click_models.compare import MODELS, Comparison, Score, choose, compare, compare_lists, read_models
-from prudent.click_models.compare import logs as comparing
-from prudent.click_models.predict import split_lists
+from prudent.base.numerics.beta_binomial import fit_beta
+from prudent.click_models import ClickModel, selection
+from prudent.click_models.compare import compare
+from prudent.click_models.comparison import Comparison, Score
+from prudent.click_models.likelihood import split_lists
+from prudent.click_models.selection import Choice, choose, compare_lists, read_models
 from prudent.click_models.simulate import World, draw, make_world, write_log
 from prudent.counts.lists import ListBatch as Arrays
 from prudent.counts.lists import read_lists
@@ -31,7 +33,10 @@ from prudent.logs.readers import read_yandex
 from prudent.storage.sketch import FEWEST
 from tests import strategies
 from tests.command import run
+from tests.fitted import position_parameter
 from tests.reference import LoggedList, last_click
+
+MODELS = selection.names()
 
 # --- plain loops --------------------------------------------------------------------------------------------------
 
@@ -107,20 +112,23 @@ def in_two(shown: Arrays, first: int) -> tuple[Arrays, Arrays]:
 def lists_to_score(
     model: ClickModel, train: Arrays, test: Arrays
 ) -> tuple[list[tuple[list[float], list[int]]], list[float]]:
-    """Attraction and clicks of every list to score, and the position parameters; with one click and one skip added."""
-    fitted = model.learn(train.cells, max(train.length, test.length))
+    """Attraction and clicks of every list to score, and the position parameters; attraction under the fitted prior."""
+    fitted = model.fit(train.cells, max(train.length, test.length))
     evidence = fitted.evidence(train.cells)
-    theta = [(p + 1) / (p + n + 2) for p, n in zip(evidence.positive, evidence.negative, strict=True)]
+    alpha, beta = fit_beta(evidence.positive, evidence.negative)
+    theta = [(p + alpha) / (p + n + alpha + beta) for p, n in zip(evidence.positive, evidence.negative, strict=True)]
     lists = []
     for items, clicks in zip(test.items.tolist(), test.clicks.tolist(), strict=True):
         size = sum(pair >= 0 for pair in items)
         lists.append(([theta[pair] for pair in items[:size]], [int(click) for click in clicks[:size]]))
-    return lists, fitted.parameter.tolist()
+    return lists, position_parameter(fitted).tolist()
 
 
 def agrees(score: Score, expected: dict[str, object]) -> None:
     for name, value in expected.items():
-        np.testing.assert_allclose(np.array(getattr(score, name), float), np.array(value), rtol=1e-9, err_msg=name)
+        np.testing.assert_allclose(
+            np.array(getattr(score, name), float), np.array(value), rtol=1e-9, atol=1e-12, err_msg=name
+        )
 
 
 # --- the formulas -------------------------------------------------------------------------------------------------
@@ -142,7 +150,7 @@ def test_scores_equal_plain_loops(lists: list[LoggedList], data: st.DataObject) 
         name = score.model.partition("(")[0]
         if any(likelihood(name, theta, clicks, parameter) == 0 for theta, clicks in to_score):
             assert score.log_likelihood is score.conditional_perplexity is score.behind is None
-            assert "cannot happen" in score.why
+            assert f"have clicks that {score.model} excludes" in score.why
         else:
             agrees(score, plain_score(name, to_score, parameter))
             assert score.why == ""
@@ -151,7 +159,7 @@ def test_scores_equal_plain_loops(lists: list[LoggedList], data: st.DataObject) 
 @settings(max_examples=40, deadline=None)
 @given(strategies.logs(), st.data())
 def test_references_equal_plain_loops(lists: list[LoggedList], data: st.DataObject) -> None:
-    """Click rates of items and of positions, each with one click and one skip added."""
+    """Click rates of items, under the fitted prior, and of positions, with one click and one skip added."""
     lists = data.draw(st.permutations(lists))
     assume(len(lists) > 1)
     shown = strategies.as_shown(lists)
@@ -164,14 +172,19 @@ def test_references_equal_plain_loops(lists: list[LoggedList], data: st.DataObje
         for position, (item, click) in enumerate(zip(items, clicks, strict=True))
     ]
 
-    def rate(of: list[int]) -> float:
-        return (sum(of) + 1) / (len(of) + 2)
+    of_items: dict[tuple[object, ...], list[int]] = {}
+    for context, item, _, click in rows:
+        of_items.setdefault((context, item), []).append(click)
+    clicked, skipped = (np.array([of.count(click) for of in of_items.values()], float) for click in (1, 0))
 
-    for name, keys in (("CTR by item", (0, 1)), ("CTR by position", (2,))):
+    def rate(of: list[int], alpha: float, beta: float) -> float:
+        return (sum(of) + alpha) / (len(of) + alpha + beta)
+
+    for name, keys, prior in (("CTR by item", (0, 1), fit_beta(clicked, skipped)), ("CTR by position", (2,), (1, 1))):
         to_score = []
         for context, items, clicks in lists[len(lists) // 2 :]:
             wanted = [(context, item, position) for position, item in enumerate(items)]
-            theta = [rate([r[3] for r in rows if all(r[k] == one[k] for k in keys)]) for one in wanted]
+            theta = [rate([r[3] for r in rows if all(r[k] == one[k] for k in keys)], *prior) for one in wanted]
             to_score.append((theta, list(clicks)))
         agrees(found[name], plain_score("pbm", to_score, [1.0] * shown.length))
         assert found[name].reference
@@ -256,7 +269,7 @@ def test_order_of_rows_and_threads_do_not_matter(tmp_path: Path) -> None:
     )
     shuffled = lists.take(random.Random(1).sample(range(900), 900))
     found = [
-        compare(prudent.Log(table), engine=prudent.DuckDB(threads=threads)).as_json()
+        compare(prudent.Log(table), engine=prudent.DuckDB(threads=threads)).to_json()
         for table, threads in ((lists, 1), (shuffled, 2))
     ]
     for one in found:
@@ -296,7 +309,6 @@ def test_the_model_that_made_the_clicks_wins(kind: str, seed: int) -> None:
     assert found.winner == kind
     assert found.clear
     assert found.scores[0].model == kind  # and before the references
-    # Fitted to 80,000 lists it foresees the click rates of the others; θ = ½ at first pulls them up a little.
     np.testing.assert_allclose(found[kind].predicted_ctr, found.observed_ctr, atol=0.02)
 
 
@@ -305,7 +317,7 @@ def test_a_second_click_rules_cm_out() -> None:
     found = compare_lists(*split_lists(shown, 0.2, 0), read_models(["cm", "dcm"]))
     assert found["cm"].log_likelihood is found["cm"].conditional_perplexity is None
     assert found["cm"].perplexity > found["dcm"].perplexity  # type: ignore[operator]
-    assert "a second click that cm says cannot happen" in found["cm"].why
+    assert "have clicks that cm excludes" in found["cm"].why
     assert found.winner == "dcm"
     assert "no other click model" in found.verdict
     assert compare_lists(*split_lists(shown, 0.2, 0), read_models(["cm"])).winner is None
@@ -358,7 +370,7 @@ def test_too_little_to_compare() -> None:
     one: list[LoggedList] = [("q", ("a",), (1,))]
     with pytest.raises(LogError, match="no list to score models on"):
         compare(prudent.Log(strategies.table(one)), holdout=0.01)
-    with pytest.raises(LogError, match="nothing to learn from"):
+    with pytest.raises(LogError, match=r"None of the .* training lists has a click"):
         compare(prudent.Log(strategies.table([("q", ("a",), (0,))] * 50)))
 
 
@@ -366,7 +378,7 @@ def test_too_little_to_compare() -> None:
     ("wrong", "said"),
     [
         ({"models": ["auto"]}, "cannot be compared|can be compared"),
-        ({"models": []}, "no model to compare"),
+        ({"models": []}, "Name a model to compare"),
         ({"models": ["pbn"]}, "Did you mean 'pbm'"),
         ({"holdout": 0.0}, "holdout is 0"),
         ({"holdout": 1.0}, "holdout is 1"),
@@ -385,7 +397,7 @@ def test_wrong_settings(wrong: dict[str, object], said: str) -> None:
 
 def test_counts_have_forgotten_whole_lists() -> None:
     counts = strategies.count([("q", ("a",), (1,))])
-    with pytest.raises(UsageError, match="forgotten whole lists"):
+    with pytest.raises(UsageError, match="do not keep whole lists"):
         compare(counts)  # type: ignore[arg-type]
 
 
@@ -434,7 +446,7 @@ def test_a_reference_that_foresees_more_is_named() -> None:
     found = compare_lists(*in_two(strategies.as_shown(lists), 300), read_models(["dcm"]))
     assert found.winner == "dcm"
     assert found.scores[0].model == "CTR by position"
-    assert "plain CTR by position foresees more than any of them: 100% of what was scored" in found.verdict
+    assert "plain CTR by position predicts better than any of them: 100% of the impressions" in found.verdict
 
 
 # --- how it looks -------------------------------------------------------------------------------------------------
@@ -447,7 +459,7 @@ def compared() -> Comparison:
 
 
 def test_table_as_text_and_html(compared: Comparison) -> None:
-    assert str(compared).splitlines()[1].startswith("dcm ")
+    assert str(compared).splitlines()[2].startswith("dcm ")
     assert compared.verdict in str(compared)
     page = compared._repr_html_()
     assert page.count("<tr>") == 1 + len(compared.scores)
@@ -470,7 +482,7 @@ def test_chart_without_the_extra(compared: Comparison, monkeypatch: pytest.Monke
 
 
 def test_unknown_model_of_a_comparison(compared: Comparison) -> None:
-    with pytest.raises(UsageError, match="There are: dcm"):
+    with pytest.raises(UsageError, match="Compared: dcm"):
         compared["ubm"]
 
 
@@ -489,7 +501,7 @@ def test_command(logs: Path, tmp_path: Path) -> None:
     ran = run("compare", logs / "dcm.parquet", "-o", tmp_path / "chart.svg")
     assert (ran.code, ran.err) == (0, "")
     assert "dcm wins" in ran.said
-    assert "click rate by position" in ran.said
+    assert "click-through rate by position" in ran.said
     assert "cm: " in ran.said
     assert (tmp_path / "chart.svg").read_text(encoding="utf-8").startswith("<svg")
 
@@ -504,8 +516,8 @@ def test_what_comes_next(logs: Path) -> None:
 
 def test_tables_in_memory_may_be_the_same_too(logs: Path) -> None:
     table = pq.read_table(logs / "pbm.parquet")
-    with pytest.warns(PrudentWarning, match="the Table is both learned from and tested on"):
-        prudent.compare(prudent.Log(table), prudent.Log(table), "pbm")
+    with pytest.warns(PrudentWarning, match="the Table is both fitted and scored"):
+        prudent.compare(prudent.Log(table), prudent.Log(table), models="pbm")
 
 
 @pytest.mark.parametrize("share", ["a", None, float("nan")])
@@ -533,9 +545,9 @@ def test_command_for_machines(logs: Path) -> None:
 def test_command_on_later_lists(logs: Path) -> None:
     ran = run("compare", logs / "pbm.parquet", "--test", logs / "pbm.parquet", "--length", 2, "--json")
     found = json.loads(ran.out)
-    assert "pbm.parquet is both learned from and tested on, and what it says is too good." in ran.said
+    assert "pbm.parquet is both fitted and scored: its scores are too good." in ran.said
     assert found["train_lists"] == found["test_lists"] == 6_000
-    assert found["split"] == {"by": "log"}
+    assert found["manifest"]["settings"]["split"] == {"by": "log"}
     assert run("compare", logs / "pbm.parquet", "--test", logs / "dcm.parquet", "--json").err == ""
     assert len(found["observed_ctr"]) == 2
 
@@ -563,38 +575,39 @@ def test_command_wants_the_log_itself(logs: Path, tmp_path: Path) -> None:
     assert run("count", logs / "cm.parquet", "-o", tmp_path / "counts.parquet").code == 0
     ran = run("compare", tmp_path / "counts.parquet")
     assert ran.code == 2
-    assert "forgotten whole lists" in ran.said
+    assert "whole lists" in ran.said
 
 
 # --- what auto makes of it ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", MODELS)
-def test_auto_takes_the_winner_and_says_so(kind: str, logs: Path, tmp_path: Path) -> None:
-    ran = run("rank", logs / f"{kind}.parquet", "-o", tmp_path / "policy.parquet")
-    assert ran.code == 0
-    assert f"auto chose {kind}: log-likelihood per held-out list" in ran.said
-    manifest = json.loads((tmp_path / "policy.parquet.manifest.json").read_text(encoding="utf-8"))
-    assert (manifest["settings"]["asked_model"], manifest["settings"]["model"]) == ("auto", kind)
-    assert manifest["results"]["comparison"]["winner"] == kind
-    assert "seconds" not in manifest["results"]["comparison"]["scores"][0]  # the same log gives the same bytes
-    before = (tmp_path / "policy.parquet.manifest.json").read_bytes()
-    run("rank", logs / f"{kind}.parquet", "-o", tmp_path / "policy.parquet")
-    assert (tmp_path / "policy.parquet.manifest.json").read_bytes() == before
+def test_auto_takes_the_winner(kind: str) -> None:
+    lists = world_lists(make_world(kind, contexts=20, items=(6, 9), length=4, seed=3), 6_000, seed=0)
+    choice = choose(lists)
+    assert str(choice.model) == kind
+    assert not choice.assumed
+    assert choice.note == ""
+    kept = choice.to_json()
+    assert kept is not None
+    assert (kept["winner"], kept["lists"]) == (kind, 6_000)
+    assert {score["model"] for score in kept["scores"]} == set(MODELS)
+    order = np.random.default_rng(0).permutation(len(lists.n))
+    shuffled = Arrays(lists.context, lists.items[order], lists.clicks[order], lists.n[order])
+    assert json.dumps(choose(shuffled).to_json()) == json.dumps(kept), "no times among them, and no order"
 
 
-def test_auto_keeps_its_rule_without_whole_lists(logs: Path, tmp_path: Path) -> None:
+def test_auto_takes_the_simplest_model_without_whole_lists(logs: Path, tmp_path: Path) -> None:
     assert run("count", logs / "dcm.parquet", "-o", tmp_path / "counts.parquet").code == 0
     ran = run("rank", tmp_path / "counts.parquet", "-o", tmp_path / "policy.parquet")
-    assert "auto took pbm, which this log identifies" in ran.said
+    assert "auto: pbm, the simplest click model that this log identifies" in ran.said
     manifest = json.loads((tmp_path / "policy.parquet.manifest.json").read_text(encoding="utf-8"))
     assert "comparison" not in manifest["results"]
 
 
-def test_auto_keeps_its_rule_in_a_near_tie(logs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_auto_takes_the_simpler_model_in_a_near_tie(monkeypatch: pytest.MonkeyPatch) -> None:
     """dcm is ahead of pbm by .01 ± .006: not by two standard errors."""
-    log = prudent.Log(str(logs / "dcm.parquet"))
-    counts = prudent.count(log)
+    lists = strategies.as_shown(SWAPPED * 20)
 
     def near(behind: float) -> Comparison:
         scores = (
@@ -603,34 +616,38 @@ def test_auto_keeps_its_rule_in_a_near_tie(logs: Path, monkeypatch: pytest.Monke
         )
         return Comparison(scores, "dcm", (0.1,), 80, 20)
 
-    monkeypatch.setattr(comparing, "compare_lists", lambda *_: near(0.01))
-    model, said = choose(log, counts)
-    assert str(model) == "pbm"
-    assert said is not None
-    assert said["comparison"]["winner"] == "dcm"
-    monkeypatch.setattr(comparing, "compare_lists", lambda *_: near(0.013))
-    assert str(choose(log, counts)[0]) == "dcm"
+    monkeypatch.setattr(selection, "compare_lists", lambda *_: near(0.01))
+    choice = choose(lists)
+    assert str(choice.model) == "pbm"
+    assert choice.comparison is not None
+    assert choice.comparison.winner == "dcm"
+    monkeypatch.setattr(selection, "compare_lists", lambda *_: near(0.013))
+    assert str(choose(lists).model) == "dcm"
 
 
-def test_auto_compares_on_some_contexts_of_a_large_log(logs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_auto_compares_on_the_sample_that_counts_keep(logs: Path) -> None:
     """Whole contexts, chosen by their names alone, and their lists as often as the log has them."""
-    log = prudent.Log(str(logs / "dcm.parquet"))
-    counts = prudent.count(log)
-    monkeypatch.setattr(comparing, "MOST_FOR_AUTO", 3_000)
-    _, said = choose(log, counts)
-    assert said is not None
-    _, (shown,), _ = read_lists([log], prudent.DuckDB(), max_rejected=0.0, most=3_000)
-    assert said["comparison"]["lists"] == shown.n.sum() < 6_000
+    counts = prudent.count(prudent.Log(str(logs / "dcm.parquet")))
+    comparison = choose(counts.sample()).comparison
+    assert comparison is not None
+    assert comparison.train_lists + comparison.test_lists == counts.sample().n.sum()
 
 
-def test_auto_decides_by_its_rule_where_pbm_has_nothing_to_say() -> None:
-    fixed = still(1_200)
-    log = prudent.Log(strategies.table(fixed))
-    assert choose(log, prudent.count(log)) == (prudent.click_models.parse("auto"), None)
-    few = prudent.Log(strategies.table(fixed[:900]))
-    assert choose(few, prudent.count(few)) == (prudent.click_models.parse("auto"), None)
-    silent = prudent.Log(strategies.table([("q", ("a",), (0,))] * 1_000))
-    assert choose(silent, prudent.count(silent)) == (prudent.click_models.parse("auto"), None)
+def test_auto_says_where_the_simplest_model_is_not_identified() -> None:
+    choice = choose(strategies.as_shown(still(1_200)))
+    assert str(choice.model) == "dcm"
+    assert choice.assumed
+    assert "pbm is not identified" in choice.note
+
+
+@pytest.mark.parametrize("lists", [SWAPPED * 8, [("q", ("a",), (0,))] * 1_000], ids=["few lists", "no clicks"])
+def test_auto_does_not_compare_what_cannot_be_told_apart(lists: list[LoggedList]) -> None:
+    assert choose(strategies.as_shown(lists)) == Choice(prudent.click_models.parse("pbm"))
+
+
+def test_a_model_that_is_named_is_taken_as_it_is() -> None:
+    model = prudent.click_models.parse("dcm(tail=truncate)")
+    assert selection.resolve(model, lambda: pytest.fail("no list is read")) == Choice(model)
 
 
 # --- real clicks --------------------------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from prudent.click_models.base import Evidence
 from prudent.click_models.simulate import draw, make_world
 from prudent.counts import lists as shown
 from tests import reference
+from tests.fitted import position_parameter
 from tests.reference import LoggedList
 from tests.strategies import by_name, logs, quick_counts
 
@@ -41,7 +42,8 @@ def assert_same_tail(lists: list[LoggedList], evidence: Evidence, given: list[fl
         assert abs(found[pair][1] - negative) <= 1e-4 * shown[pair], "expected examinations, per impression"
         theta, other = ((positive + 1) / (positive + n + 2) for n in (negative, found[pair][1]))
         assert abs(theta - other) <= 1e-4
-    np.testing.assert_allclose(1 - evidence.weight, continuation[: reference.longest(lists)], atol=1e-4)
+    found_continuation = position_parameter(evidence.fitted)
+    np.testing.assert_allclose(found_continuation, continuation[: reference.longest(lists)], atol=1e-4)
 
 
 # --- tail=truncate ------------------------------------------------------------------------------------------------
@@ -57,7 +59,7 @@ def test_truncated_by_hand() -> None:
     assert evidence.positive.tolist() == [1, 1, 1]
     assert evidence.negative.tolist() == [1, 0, 1]  # a below b's click and above c's; b and c below a's: not read
     # Of two clicks at position 1 one was followed by another; no click at 2; position 3 takes the value of 2.
-    assert evidence.fitted == {"continuation": [0.5, 0.5, 0.5]}
+    assert evidence.fitted.parameters["continuation"].tolist() == [0.5, 0.5, 0.5]
 
 
 @settings(max_examples=150, deadline=None)
@@ -65,8 +67,8 @@ def test_truncated_by_hand() -> None:
 def test_truncated_equals_a_plain_loop(lists: list[LoggedList]) -> None:
     evidence = DependentClick(tail="truncate").evidence(quick_counts(lists))
     assert by_name(lists, evidence.positive, evidence.negative) == reference.truncated(lists)
-    np.testing.assert_allclose(evidence.fitted["continuation"], reference.truncated_continuation(lists), atol=1e-9)
-    np.testing.assert_allclose(1 - evidence.weight, reference.truncated_continuation(lists), atol=1e-9)
+    continuation = evidence.fitted.parameters["continuation"]
+    np.testing.assert_allclose(continuation, reference.truncated_continuation(lists), atol=1e-9)
 
 
 # --- tail=em ------------------------------------------------------------------------------------------------------
@@ -94,7 +96,7 @@ def test_one_tail_by_hand() -> None:
 def test_tail_equals_a_plain_loop(lists: list[LoggedList]) -> None:
     evidence = DependentClick().evidence(quick_counts(lists))
     assert_same_tail(lists, evidence)
-    assert (1 - np.array(evidence.fitted["continuation"])).tolist() == evidence.weight.tolist()
+    assert [*evidence.fitted.parameters] == ["continuation"]
 
 
 @settings(max_examples=150, deadline=None)
@@ -104,7 +106,7 @@ def test_tail_equals_a_plain_loop_when_continuation_is_given(
 ) -> None:
     evidence = DependentClick(continuation=tuple(continuation)).evidence(quick_counts(lists))
     assert_same_tail(lists, evidence, continuation)
-    assert evidence.fitted == {}
+    assert evidence.fitted.parameters == {}
 
 
 def test_a_longer_log_with_many_tails() -> None:
@@ -145,8 +147,8 @@ def test_rare_pairs_do_not_hide_that_users_read_on() -> None:
     drawn = next(draw(world, lists=15_000, seed=4, chunk=15_000))
     context = np.repeat(np.arange(1_500), np.diff(world.offsets))
     lists = shown.ListBatch(context, drawn.items, drawn.clicks > 0, np.ones(len(drawn.items), np.int64))
-    fitted = DependentClick().learn(lists.cells, 10).parameter
-    assert abs(np.mean(fitted[:8] - world.position[:8])) < 0.05
+    fitted = DependentClick().fit(lists.cells, 10)
+    assert abs(np.mean(fitted.continuation[:8] - position_parameter(world.users)[:8])) < 0.05
 
 
 # --- λ and the order of lists -------------------------------------------------------------------------------------
@@ -155,11 +157,12 @@ def test_rare_pairs_do_not_hide_that_users_read_on() -> None:
 @pytest.mark.parametrize("tail", ["em", "truncate"])
 def test_the_last_position_borrows_from_the_one_above(tail: str) -> None:
     """Nobody can be seen to go on from there; λ̂ = 0 would make it the most satisfying position."""
+    model = DependentClick(tail=tail)  # type: ignore[arg-type]
     lists: list[LoggedList] = [*[("q", ("a", "b", "c"), (1, 1, 1))] * 9, ("q", ("a", "b", "c"), (1, 1, 0))]
-    continuation = DependentClick(tail=tail).evidence(quick_counts(lists)).fitted["continuation"]  # type: ignore[arg-type]
+    continuation = model.evidence(quick_counts(lists)).fitted.parameters["continuation"]
     assert continuation[2] == continuation[1] > 0.5
     lists = [*[("q", ("a", "b"), (1, 1))] * 8, *[("q", ("a", "b"), (1, 0))] * 2]
-    continuation = DependentClick(tail=tail).evidence(quick_counts(lists)).fitted["continuation"]  # type: ignore[arg-type]
+    continuation = model.evidence(quick_counts(lists)).fitted.parameters["continuation"]
     assert continuation[1] == continuation[0] > 0.5
 
 
@@ -167,16 +170,16 @@ def test_the_last_position_borrows_from_the_one_above(tail: str) -> None:
 @pytest.mark.parametrize("lists", [ONE_ITEM, NO_CLICK], ids=["one position", "no click"])
 def test_nothing_known_of_continuation_is_one_half(tail: str, lists: list[LoggedList]) -> None:
     evidence = DependentClick(tail=tail).evidence(quick_counts(lists))  # type: ignore[arg-type]
-    assert set(evidence.fitted["continuation"]) == {0.5}
+    assert set(evidence.fitted.parameters["continuation"].tolist()) == {0.5}
 
 
-def test_only_given_continuation_places_items_by_weight() -> None:
-    counts = quick_counts(SHORT_AND_LONG)
-    assert not DependentClick().evidence(counts).by_weight
-    assert not DependentClick(tail="truncate").evidence(counts).by_weight
-    evidence = DependentClick(continuation=(0.9, 0.2, 0.5, 0.1)).evidence(counts)
-    assert evidence.by_weight
-    np.testing.assert_allclose(evidence.weight, [0.1, 0.8, 0.5])
+def test_only_a_set_continuation_places_items() -> None:
+    cells, scores = quick_counts(SHORT_AND_LONG).cells, np.array([[0.5, 0.4, 0.3]])
+    assert DependentClick().fit(cells, 3).place(scores).tolist() == [[0, 1, 2]]
+    assert DependentClick(tail="truncate").fit(cells, 3).place(scores).tolist() == [[0, 1, 2]]
+    fitted = DependentClick(continuation=(0.9, 0.2, 0.5, 0.1)).fit(cells, 3)
+    assert fitted.continuation.tolist() == [0.9, 0.2, 0.5]
+    assert fitted.place(scores).tolist() == [[1, 2, 0]], "the best item where most clicks are the last"
 
 
 # --- settings -----------------------------------------------------------------------------------------------------
@@ -196,4 +199,4 @@ def test_items_that_are_always_clicked_do_not_end_in_nan(model: DependentClick) 
     evidence = model.evidence(quick_counts(lists))
     assert np.isfinite(evidence.negative).all()
     assert (evidence.negative >= 0).all()
-    assert np.isfinite(evidence.weight).all()
+    assert np.isfinite(position_parameter(evidence.fitted)).all()

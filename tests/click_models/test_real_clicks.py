@@ -76,12 +76,14 @@ def per_list(
     evidence = click_models.parse(spelling).evidence(counts)
     smoothed = (evidence.positive + 1) / (evidence.examined + 2)
     theta: dict[Pair, float] = dict(zip(counts.pairs.fetchall(), smoothed.tolist(), strict=True))
-    (parameters,) = evidence.fitted.values()
+    (parameters,) = evidence.fitted.parameters.values()
 
     def attraction(context: Name, items: Sequence[Name]) -> list[float]:
         return [theta.get((context, item), 0.5) for item in items]
 
-    return sum(likelihood(attraction(c, items), clicks, parameters) for c, items, clicks in held_out) / len(held_out)
+    return sum(likelihood(attraction(c, items), clicks, parameters.tolist()) for c, items, clicks in held_out) / len(
+        held_out
+    )
 
 
 # --- tests --------------------------------------------------------------------------------------------------------
@@ -111,13 +113,13 @@ def test_held_out_likelihood(
 
 
 def test_examination_with_a_unit_of_smoothing(counts: prudent.Counts) -> None:
-    fitted = click_models.parse("pbm(smooth=1)").evidence(counts).fitted["examination"]
+    fitted = click_models.parse("pbm(smooth=1)").evidence(counts).fitted.parameters["examination"]
     np.testing.assert_allclose(fitted, [1, 0.69, 0.57, 0.47, 0.35, 0.31, 0.28, 0.23, 0.24, 0.22], atol=0.01)
 
 
 def test_examination_equals_a_plain_loop(train: list[LoggedList], counts: prudent.Counts) -> None:
     """Where expectation-maximisation takes thousands of rounds; 3e-4 are left when a round moves p by 1e-7."""
-    fitted = click_models.parse("pbm").evidence(counts).fitted["examination"]
+    fitted = click_models.parse("pbm").evidence(counts).fitted.parameters["examination"]
     expected = reference.examination_em(train, smooth=0.01, tolerance=1e-7)
     np.testing.assert_allclose(fitted, expected, atol=1e-3)
 

@@ -23,7 +23,6 @@ from prudent.click_models.simulate import (
     World,
     best_lists,
     best_value,
-    click,
     draw,
     make_world,
     production_value,
@@ -33,6 +32,7 @@ from prudent.click_models.simulate import (
 )
 from prudent.counts.counts import count
 from prudent.logs.log import Layout, Log
+from tests.fitted import kind_of, position_parameter
 
 LISTS = 100_000
 KINDS = ["cm", "dcm", "pbm"]
@@ -58,8 +58,9 @@ def test_click_rate_per_position(kind: str) -> None:
     shown = everything(world)
     assert (shown.items == shown.items[0]).all()
     attraction = world.attraction[shown.items[0]]
-    reached = np.append(1, np.cumprod(1 - (1 - world.position) * attraction)[:-1])
-    examined = world.position if kind == "pbm" else reached
+    position = position_parameter(world.users)
+    reached = np.append(1, np.cumprod(1 - (1 - position) * attraction)[:-1])
+    examined = position if kind == "pbm" else reached
     assert_frequencies(shown.clicks.mean(axis=0), examined * attraction)
 
 
@@ -80,16 +81,17 @@ def test_clicks_equal_those_of_a_plain_loop(kind: str) -> None:
     shown = everything(world, 2000)
     uniform = np.random.default_rng(0).random(shown.items.shape)
     expected = [click_one_list(world, items, u) for items, u in zip(shown.items, uniform, strict=True)]
-    np.testing.assert_array_equal(click(world, shown.items, uniform), expected)
+    attraction = np.append(world.attraction, 0.0)[shown.items]
+    np.testing.assert_array_equal(world.users.sample(attraction, np.random.default_rng(0)), expected)
 
 
 def click_one_list(world: World, items: NDArray[np.int64], uniform: NDArray[np.float64]) -> list[int]:
-    clicks = [0] * world.length
+    clicks, position = [0] * world.length, position_parameter(world.users)
     for k, item in enumerate(items):
         if item < 0:
             break
-        attraction, parameter = world.attraction[item], world.position[k]
-        if world.kind == "pbm":
+        attraction, parameter = world.attraction[item], position[k]
+        if kind_of(world.users) == "pbm":
             clicks[k] = int(uniform[k] < parameter * attraction)
         else:
             clicks[k] = int(uniform[k] < attraction)
@@ -282,7 +284,7 @@ def test_truth_holds_every_pair_and_both_manifests_the_true_model(tmp_path: Path
     for path in (truth, log):
         manifest = json.loads(Path(f"{path}.manifest.json").read_text())
         manifest = {**manifest["settings"], **manifest["results"]}
-        assert click_models.parse(manifest["model"]) == world.click_model
+        assert click_models.parse(manifest["model"]) == world.users.pinned
         assert manifest["world"]["seed"] == 11
     assert manifest["draw"] == {"lists": 300, "seed": 12, "layout": "lists"}
     shown = everything(world, 300, seed=12)
@@ -300,8 +302,8 @@ def test_truth_holds_every_pair_and_both_manifests_the_true_model(tmp_path: Path
     ("settings", "message"),
     [
         ({"model": "ubm"}, "No click model is called 'ubm'"),
-        ({"model": "auto"}, "Cannot simulate 'auto'"),
-        ({"model": "pbm(examination=[1, 0.5])"}, "has 2 positions but the lists have 10. Say length=2"),
+        ({"model": "auto"}, "auto chooses a click model for a log"),
+        ({"model": "pbm(examination=[1, 0.5])"}, "has 2 positions but the lists have 10. Set length=2"),
         ({"contexts": 0}, "contexts is 0"),
         ({"items": (9, 3)}, "write the fewest, then the most"),
         ({"attraction": (0, 1)}, "above 0"),

@@ -20,6 +20,7 @@ from prudent.base.arrays import FloatArray
 from prudent.bounds import Bayes
 from prudent.click_models import click_models
 from prudent.click_models.simulate import World, make_world, write_log
+from tests.fitted import position_parameter
 
 SEED = 0
 
@@ -74,16 +75,17 @@ def test_dcm_that_truncates_is_no_bound(dcm: Simulated) -> None:
 
 
 def test_dcm_with_the_true_continuation(dcm: Simulated) -> None:
-    above, error = above_and_error(str(dcm.world.click_model), dcm)
+    above, error = above_and_error(str(dcm.world.users.pinned), dcm)
     assert 0.03 <= above <= 0.08
     assert error <= 0.040
 
 
 def test_continuation_is_recovered(dcm: Simulated) -> None:
     """Up to position 8; at 9 only a tenth item can tell, and none at 10, which borrows."""
-    fitted = np.array(click_models.parse("dcm").evidence(dcm.counts).fitted["continuation"])
-    np.testing.assert_allclose(fitted[:8], dcm.world.position[:8], atol=0.04)
-    assert fitted[9] == fitted[8] == pytest.approx(dcm.world.position[8], abs=0.08)
+    fitted = click_models.parse("dcm").evidence(dcm.counts).fitted.parameters["continuation"]
+    true = position_parameter(dcm.world.users)
+    np.testing.assert_allclose(fitted[:8], true[:8], atol=0.04)
+    assert fitted[9] == fitted[8] == pytest.approx(true[8], abs=0.08)
 
 
 def test_pbm(pbm: Simulated) -> None:
@@ -93,14 +95,14 @@ def test_pbm(pbm: Simulated) -> None:
 
 
 def test_pbm_with_the_true_examination(pbm: Simulated) -> None:
-    above, error = above_and_error(str(pbm.world.click_model), pbm)
+    above, error = above_and_error(str(pbm.world.users.pinned), pbm)
     assert 0.03 <= above <= 0.08
     assert error <= 0.056
 
 
 def test_examination_is_recovered(pbm: Simulated) -> None:
-    fitted = click_models.parse("pbm").evidence(pbm.counts).fitted["examination"]
-    np.testing.assert_allclose(fitted, pbm.world.position, atol=0.015)
+    fitted = click_models.parse("pbm").evidence(pbm.counts).fitted.parameters["examination"]
+    np.testing.assert_allclose(fitted, position_parameter(pbm.world.users), atol=0.015)
 
 
 def test_weighted_pbm_is_biased(pbm: Simulated) -> None:

@@ -30,8 +30,9 @@ def evidence(rows: list[tuple[int, int, float, int]]) -> Evidence:
         positive=positive,
         negative=negative,
         impressions=(np.ceil(positive + negative) + more).astype(np.int64),
-        weight=np.ones(4),
-        model=click_models.parse("cm"),
+        fitted=click_models.parse("cm").typical(4),
+        expected=positive + negative,
+        squares=positive + negative,
     )
 
 
@@ -97,6 +98,8 @@ def test_the_order_of_rows_and_contexts_does_not_matter(name: str) -> None:
         positive=some.positive[order],
         negative=some.negative[order],
         impressions=some.impressions[order],
+        expected=some.expected[order],
+        squares=some.squares[order],
     )
     straight, mixed = bounds.parse(name).score(some), bounds.parse(name).score(shuffled)
     np.testing.assert_allclose(mixed.lower, straight.lower[order], atol=1e-7)

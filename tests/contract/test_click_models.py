@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 from prudent.base.errors import UsageError
-from prudent.click_models import ClickModel, click_models
+from prudent.click_models import ClickModel, FittedModel, click_models
 from tests.reference import LoggedList
 from tests.strategies import count, linked_logs, quick_counts
 
@@ -24,7 +24,7 @@ SETTINGS: dict[str, SearchStrategy[Any]] = {
     "tail": st.sampled_from(["em", "truncate"]),
     "continuation": probabilities,
     "counts": st.sampled_from(["examined", "weighted"]),
-    "fit": st.sampled_from(["em", "als"]),
+    "solver": st.sampled_from(["em", "als"]),
     "smooth": st.floats(1e-9, 1e6),
     "examination": probabilities,
 }
@@ -86,11 +86,11 @@ def test_refuses_position_parameters_that_are_no_probabilities(name: str, writte
 @pytest.mark.parametrize(
     ("spelling", "complaint"),
     [
-        ("dcm(tail=trunc)", "dcm knows no tail=trunc. Did you mean 'truncate'"),
-        ("dcm(tail=0.5)", "dcm knows no tail=0.5. Known: em, truncate"),
-        ("pbm(counts=weigthed)", "pbm knows no counts=weigthed. Did you mean 'weighted'"),
-        ("pbm(fit=em2)", "pbm knows no fit=em2"),
-        ("pbm(fit=[1])", "pbm knows no fit="),
+        ("dcm(tail=trunc)", "dcm has no tail=trunc. Did you mean 'truncate'"),
+        ("dcm(tail=0.5)", "dcm has no tail=0.5. Known: em, truncate"),
+        ("pbm(counts=weigthed)", "pbm has no counts=weigthed. Did you mean 'weighted'"),
+        ("pbm(solver=em2)", "pbm has no solver=em2"),
+        ("pbm(solver=[1])", "pbm has no solver="),
         ("pbm(smooth=0)", "smooth is 0.0; it must be a number above 0"),
         ("pbm(smooth=nan)", "smooth is nan"),
         ("pbm(smooth=inf)", "smooth is inf"),
@@ -123,9 +123,12 @@ def test_evidence_makes_sense(name: str, lists: list[LoggedList]) -> None:
     assert (evidence.positive <= clicks).all()
     assert (evidence.negative >= 0).all()
     assert (evidence.examined <= evidence.impressions + 1e-9).all(), "no more examinations than impressions"
-    assert evidence.weight.shape == (cells.positions,)
-    assert ((evidence.weight >= 0) & (evidence.weight <= 1)).all()
-    json.dumps({key: list(value) for key, value in evidence.fitted.items()}, allow_nan=False)
+    assert (evidence.squares <= evidence.expected + 1e-9).all(), "the squares of probabilities"
+    assert (evidence.expected <= evidence.impressions + 1e-9).all()
+    assert evidence.fitted.positions == cells.positions
+    for parameter in evidence.fitted.parameters.values():
+        assert ((parameter >= 0) & (parameter <= 1)).all()
+    json.dumps({key: value.tolist() for key, value in evidence.fitted.parameters.items()}, allow_nan=False)
 
 
 @every_model
@@ -140,50 +143,69 @@ def test_a_log_shown_twice_is_the_same_evidence_twice(name: str) -> None:
 def test_shuffled_lists_give_the_same_bits(name: str) -> None:
     shuffled = random.Random(0).sample(LINKED, len(LINKED))
     first, second = (click_models[name]().evidence(count(lists)) for lists in (LINKED, shuffled))
-    for column in ("context", "item", "positive", "negative", "impressions", "weight"):
+    for column in ("context", "item", "positive", "negative", "impressions", "expected", "squares"):
         assert getattr(first, column).tobytes() == getattr(second, column).tobytes(), column
+    for parameter, values in first.fitted.parameters.items():
+        assert values.tobytes() == second.fitted.parameters[parameter].tobytes(), parameter
 
 
 @every_model
 def test_the_model_of_the_evidence_can_be_named_again(name: str) -> None:
     evidence = click_models[name]().evidence(quick_counts(LINKED))
-    assert click_models.parse(str(evidence.model)) == evidence.model
-    assert evidence.model == click_models[name]() or name == "auto"
+    model, pinned = evidence.fitted.model, evidence.fitted.pinned
+    assert click_models.parse(str(model)) == model
+    assert model == click_models[name]() or name == "auto"
+    assert click_models.parse(str(pinned)) == pinned
 
 
 # --- value --------------------------------------------------------------------------------------------------------
 
 
 @cache
-def chosen(name: str) -> ClickModel:
-    """The model itself, or the one that it leaves in its place."""
-    return click_models[name]().evidence(quick_counts(LINKED)).model
+def fitted(name: str) -> FittedModel:
+    """The model, or the one that it chooses, fitted to lists of three positions."""
+    return click_models[name]().evidence(quick_counts(LINKED)).fitted
+
+
+unit = st.floats(0, 1)
+three = st.lists(unit, min_size=3, max_size=3)
 
 
 @every_model
 @given(data=st.data())
-def test_value_never_falls_when_an_item_or_a_position_gets_better(name: str, data: st.DataObject) -> None:
-    model = chosen(name)
-    unit = st.floats(0, 1)
-    theta, weight = (np.array(data.draw(st.lists(unit, min_size=3, max_size=3))) for _ in range(2))
-    better_theta = np.maximum(theta, data.draw(st.lists(unit, min_size=3, max_size=3)))
-    better_weight = np.maximum(weight, data.draw(st.lists(unit, min_size=3, max_size=3)))
+def test_value_never_falls_when_an_item_gets_better(name: str, data: st.DataObject) -> None:
+    theta = np.array(data.draw(three))
+    better = np.maximum(theta, data.draw(three))
     # Both are rounded: of values closer than 1e-12 either may come out above.
-    assert model.value(better_theta, weight) >= model.value(theta, weight) - 1e-12
-    assert model.value(theta, better_weight) >= model.value(theta, weight) - 1e-12
+    assert fitted(name).value(better) >= fitted(name).value(theta) - 1e-12
+
+
+@pytest.mark.parametrize(("name", "setting"), [("dcm", "continuation"), ("pbm", "examination")])
+@given(data=st.data())
+def test_value_never_falls_when_a_position_gets_better(name: str, setting: str, data: st.DataObject) -> None:
+    """Higher examination of pbm; lower continuation of dcm, after which more clicks satisfy."""
+    theta, low = np.array(data.draw(three)), np.array(data.draw(three))
+    high = np.maximum(low, data.draw(three))
+    worse, better = (high, low) if name == "dcm" else (low, high)
+    values = [click_models[name](**{setting: tuple(of)}).typical(3).value(theta) for of in (worse, better)]
+    assert values[1] >= values[0] - 1e-12
 
 
 @every_model
 def test_value_runs_along_the_last_axis(name: str) -> None:
-    model = chosen(name)
-    theta, weight = np.random.default_rng(0).random((4, 5, 3)), np.array([1, 0.5, 0.3])
-    whole = model.value(theta, weight)
+    theta = np.random.default_rng(0).random((4, 5, 3))
+    whole = fitted(name).value(theta)
     assert whole.shape == (4, 5)
-    assert whole[2, 3] == pytest.approx(float(model.value(theta[2, 3], weight)))
-    assert model.value(np.zeros(3), weight) == 0
+    assert whole[2, 3] == pytest.approx(float(fitted(name).value(theta[2, 3])))
+    assert fitted(name).value(np.zeros(3)) == 0
+
+
+@pytest.mark.parametrize("spelling", ["dcm(continuation=[0.5, 1])", "pbm(examination=[0.5, 0])"])
+def test_an_item_at_a_position_without_weight_is_worth_nothing(spelling: str) -> None:
+    assert click_models.parse(spelling).typical(2).value(np.array([0.3, 0.9])) == pytest.approx(0.15)
 
 
 @every_model
-def test_an_item_at_a_position_without_weight_is_worth_nothing(name: str) -> None:
-    model = chosen(name)
-    assert model.value(np.array([0.3, 0.9]), np.array([0.5, 0])) == pytest.approx(0.15)
+def test_positions_that_no_list_has_are_worth_nothing(name: str) -> None:
+    theta = np.array([0.3, 0.9, 0.2, 0.8])
+    assert fitted(name).value(theta) == pytest.approx(float(fitted(name).value(theta[:3])))

@@ -47,7 +47,7 @@ def test_plain_dependent_click_counts_what_prudent_counts(tmp_path: Path) -> Non
     evidence = prudent.click_models.parse("dcm(tail=truncate)").evidence(counts)
     np.testing.assert_array_equal(shares(model, counts), np.stack([evidence.positive, evidence.examined], axis=1))
     continuation = [model.continuation[rank].value for rank in range(1, LENGTH)]
-    np.testing.assert_allclose(continuation, 1 - evidence.weight[:-1])
+    np.testing.assert_allclose(continuation, evidence.fitted.parameters["continuation"][:-1])
 
 
 def test_plain_em_goes_where_newton_goes(tmp_path: Path) -> None:
@@ -57,7 +57,7 @@ def test_plain_em_goes_where_newton_goes(tmp_path: Path) -> None:
     model.fit(sessions, rounds=300)
     evidence = prudent.click_models.parse("pbm(smooth=0.01)").evidence(counts)
     examination = np.array([model.examination[rank].value for rank in range(1, LENGTH + 1)])
-    np.testing.assert_allclose(examination / examination.max(), evidence.weight, atol=1e-3)
+    np.testing.assert_allclose(examination / examination.max(), evidence.fitted.parameters["examination"], atol=1e-3)
 
 
 def test_made_up_counts_are_like_counts_of_lists(tmp_path: Path) -> None:

@@ -7,15 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from prudent.click_models import click_models
+from prudent.click_models import FittedModel, click_models
 from prudent.click_models.position_based import LINK
 from prudent.counts.lists import ListBatch
 from prudent.evaluation.direct import (
     Trials,
     believe,
-    chances,
     direct,
-    examinations,
     learn_prior,
     rewards,
     slopes,
@@ -27,14 +25,15 @@ from prudent.evaluation.intervals import Settings, estimate
 from tests.evaluation import reference
 from tests.evaluation.reference import Logged
 from tests.evaluation.small import arrays, cases
+from tests.fitted import position_parameter
 
 chance = st.floats(0.01, 0.95)
 MODELS = ("cm", "dcm", "pbm")
 
 
-def model_with(kind: str, position: list[float]) -> Any:
+def fitted_with(kind: str, position: list[float]) -> FittedModel:
     name = {"dcm": "continuation", "pbm": "examination"}.get(kind)
-    return click_models[kind](**({} if name is None else {name: tuple(position)}))
+    return click_models[kind](**({} if name is None else {name: tuple(position)})).typical(len(position))
 
 
 @given(st.lists(st.tuples(chance, chance), min_size=1, max_size=5), st.sampled_from(MODELS), st.sampled_from(REWARDS))
@@ -43,22 +42,21 @@ def test_expected_rewards_are_those_of_all_ways_to_click(
 ) -> None:
     theta, position = map(list, zip(*drawn, strict=True))
     stop = [0.0] * len(theta) if kind == "cm" else position
-    form = chances(model_with(kind, position), np.array(position), reward)
     expected = reference.expected_rewards(kind, theta, stop, reward)
-    assert rewards(np.array([theta]), form)[0] == pytest.approx(expected, abs=1e-12)
+    assert rewards(fitted_with(kind, position), np.array([theta]), reward)[0] == pytest.approx(expected, abs=1e-12)
 
 
 @given(st.lists(st.tuples(chance, chance), min_size=1, max_size=5), st.sampled_from(MODELS), st.sampled_from(REWARDS))
 def test_slopes_are_differences(drawn: list[tuple[float, float]], kind: str, reward: Reward) -> None:
     """Rewards are linear in each θ, so that differences are exact."""
     theta, position = (np.array(of) for of in zip(*drawn, strict=True))
-    form = chances(model_with(kind, position.tolist()), position, reward)
+    fitted = fitted_with(kind, position.tolist())
     for part in (np.ones(len(theta)), np.linspace(0, 1, len(theta))):
-        found = slopes(theta[None], form, part[None])[0]
+        found = slopes(fitted, theta[None], reward, part[None])[0]
         for k in range(len(theta)):
             moved = theta.copy()
             moved[k] += 0.01
-            pair = (rewards(np.array([theta, moved]), form) * part).sum(axis=1)
+            pair = (rewards(fitted, np.array([theta, moved]), reward) * part).sum(axis=1)
             assert found[k] == pytest.approx((pair[1] - pair[0]) / 0.01, abs=1e-9)
 
 
@@ -68,10 +66,11 @@ def test_lists_one_by_one_say_what_their_counts_say(case: Any, spelling: str) ->
     """Σ hits and Σ trials over lists are what the click model counts; the bootstrap moves the former."""
     lists, policy = case
     held = arrays(lists, policy)
-    fitted = click_models.parse(spelling).learn(held.shown().cells, held.length)
+    fitted = click_models.parse(spelling).fit(held.shown().cells, held.length)
     trials = try_items(held, fitted)
-    hits, tried = examinations(fitted, held.clicks, np.full(held.items.shape, 0.1))
     inside = held.items >= 0
+    tried = fitted.examined(np.where(inside, 0.1, 0.0), held.clicks)
+    hits = held.clicks & (tried > 0)  # a click that the model excludes says nothing
     for table, of in ((trials.clicks, hits), (trials.examined, tried)):
         weight = (held.n[:, None] * of)[inside]
         summed = np.bincount(held.items[inside], weight, minlength=len(held.pair_context))
@@ -87,7 +86,7 @@ def test_what_to_think_of_each_item(case: Any, model: str, reward: Reward) -> No
     held = arrays(lists, policy)
     fit = direct(held, model, reward)
     trials, prior = try_items(held, fit.fitted), fit.prior
-    stop = [0.0] * held.length if model == "cm" else fit.fitted.parameter.tolist()
+    stop = [0.0] * held.length if model == "cm" else position_parameter(fit.fitted).tolist()
     for c in range(held.contexts):
         theta = []
         for k in range(int(held.size[c])):
@@ -154,7 +153,7 @@ def test_a_model_that_is_not_identified_cannot_tell() -> None:
         direct(held, "pbm", "clicks").expected  # noqa: B018
     auto = direct(held, "auto", "clicks")
     assert auto.assumed
-    assert auto.note == "The click model is dcm, for want of a choice: pbm is not identified on these lists."
+    assert auto.note.startswith("The click model is dcm. pbm is not identified: no item has 20 impressions")
 
 
 def test_a_model_that_is_only_just_identified_cannot_tell() -> None:

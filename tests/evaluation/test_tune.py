@@ -17,15 +17,14 @@ import prudent
 from prudent.base.errors import LogError, UsageError
 from prudent.bounds import Exposure, bounds
 from prudent.click_models import click_models
-from prudent.click_models.simulate import World, draw, make_world, write_log
+from prudent.click_models.simulate import World, draw, make_world, nameless_world, pairs_of, write_log
 from prudent.counts.lists import ListBatch as Arrays
-from prudent.evaluation.tune import DEFAULT, Confirmation, Setting, Tuning, tune
-from prudent.evaluation.tune.logs import read_arms
-from prudent.evaluation.tune.results import decide
-from prudent.evaluation.tune.trials import Arm, Past, confirm
-from prudent.research.sources import nameless_world, pairs_of
+from prudent.evaluation.trials import Arm, Past, confirm
+from prudent.evaluation.tune import read_arms, tune
+from prudent.evaluation.tuning import DEFAULT, Confirmation, Setting, Tuning, decide
 from tests import strategies
 from tests.command import run
+from tests.fitted import position_parameter
 from tests.reference import LoggedList, Name, Pair
 
 # --- plain loops --------------------------------------------------------------------------------------------------
@@ -52,7 +51,7 @@ def clicks_of(
 
 def past_of(lists: list[LoggedList], model: str) -> Past:
     shown = strategies.as_shown(lists)
-    return Past.of(shown, click_models.parse(model).learn(shown.cells, shown.length))
+    return Past.of(shown, click_models.parse(model).fit(shown.cells, shown.length))
 
 
 @settings(max_examples=8, deadline=None)
@@ -61,12 +60,12 @@ def test_errors_equal_plain_loops(lists: list[LoggedList], kind: str, seed: int)
     """θ and u are the same random numbers; clicks, lists, best lists and values are found in another way."""
     past = past_of(lists, kind)
     arms = [Arm(bounds.parse("bayes"), (0.1, 0.6)), Arm(bounds.parse("mle"), (None,))]
-    found = past.errors(arms, np.random.default_rng(seed))
+    found = past.regrets(arms, np.random.default_rng(seed))
     random = np.random.default_rng(seed)
     pairs = sorted({(context, item) for context, items, _ in lists for item in items})
     theta = dict(zip(pairs, random.beta(past.alpha, past.beta).tolist(), strict=True))
-    weight = past.fitted.model.weight(past.fitted.parameter).tolist()
-    parameter = weight if kind == "pbm" else [1 - w for w in weight]
+    parameter = position_parameter(past.fitted).tolist()
+    weight = parameter if kind == "pbm" else [1 - p for p in parameter]
     drawn: list[LoggedList] = []
     for (context, items, _), u in zip(lists, random.random((len(lists), past.lists.length)).tolist(), strict=True):
         clicks = clicks_of(kind, [theta[context, item] for item in items], parameter, u)
@@ -106,7 +105,8 @@ def test_confirmation_equals_plain_loops(lists: list[LoggedList], kind: str) -> 
     for bound in both:
         policy = prudent.rank(strategies.count(lists), kind, bound=bound)
         policies.append({context: policy[context] for context in contexts})
-    weight = past.fitted.model.weight(past.fitted.parameter).tolist()
+    parameter = position_parameter(past.fitted).tolist()
+    weight = parameter if kind == "pbm" else [1 - p for p in parameter]
     prior = Exposure().prior(evidence)
     random = np.random.default_rng(0)
     drawn = []
@@ -143,7 +143,7 @@ def shop(seed: int, kind: str = "pbm", quality: float = 1.0) -> tuple[World, Arr
     seen = lists.impressions > 0
     kept = lists.made_of(seen)
     attraction = world.attraction[seen]
-    return nameless_world(np.bincount(kept.context), attraction, attraction, kind, world.position), kept
+    return nameless_world(np.bincount(kept.context), attraction, attraction, world.users), kept
 
 
 @pytest.mark.parametrize(("kind", "quality"), [("pbm", 1.0), ("dcm", 1.0), ("dcm", -1.0)])
@@ -158,12 +158,12 @@ def test_curve_is_near_the_one_that_knows_the_truth(kind: str, quality: float) -
     true, tuned = [], []
     for seed in range(10):
         world, lists = shop(100 * seed, kind, quality)
-        past = Past.of(lists, model.learn(lists.cells, lists.length))
+        past = Past.of(lists, model.fit(lists.cells, lists.length))
         # The same errors with the true attraction in place of a draw from the posterior.
         certain = Past(past.lists, past.fitted, 1e9 * world.attraction, 1e9 * (1 - world.attraction))
-        true.append(certain.errors(arms, np.random.default_rng(seed)))
+        true.append(certain.regrets(arms, np.random.default_rng(seed)))
         if seed < 4:
-            tuned += [past.errors(arms, np.random.default_rng([seed, r])) for r in range(3)]
+            tuned += [past.regrets(arms, np.random.default_rng([seed, r])) for r in range(3)]
     real, found = np.mean(true, axis=0), np.mean(tuned, axis=0)
     assert found[0] == pytest.approx(real[0], rel=0.3)
     np.testing.assert_allclose(found[1:-1] / found[0], real[1:-1] / real[0], rtol=0.25)
@@ -187,15 +187,15 @@ BASE = setting(DEFAULT, 0.1)
 @pytest.mark.parametrize(
     ("others", "confirmation", "choice", "matters", "said"),
     [
-        ([setting("mle", 0.2)], None, DEFAULT, True, "nothing has a lower error. The choice matters: mle has 2.00"),
-        ([setting("mle", 0.08)], later(0.1), "mle", True, "Take mle: it has 0.80 of the error of"),
-        ([setting("mle", 0.08)], later(0.1), "mle", True, "held-out lists confirm it"),
-        ([setting("mle", 0.08)], later(0.01), "mle", True, "held-out lists do not contradict it"),
-        ([setting("mle", 0.08)], later(-0.1), DEFAULT, True, "but held-out lists contradict that"),
-        ([setting("mle", 0.08, 0.05)], later(0.1), DEFAULT, False, "no other setting is better by more than noise"),
+        ([setting("mle", 0.2)], None, DEFAULT, True, "no setting has a lower regret. The choice matters: mle has 2.00"),
+        ([setting("mle", 0.08)], later(0.1), "mle", True, "Use mle: it has 0.80 of the regret of"),
+        ([setting("mle", 0.08)], later(0.1), "mle", True, "the holdout confirms it"),
+        ([setting("mle", 0.08)], later(0.01), "mle", True, "the holdout does not contradict it"),
+        ([setting("mle", 0.08)], later(-0.1), DEFAULT, True, "but the holdout contradicts that"),
+        ([setting("mle", 0.08, 0.05)], later(0.1), DEFAULT, False, "no other setting is significantly better"),
         ([setting("mle", 0.08, 0.05)], later(0.1), DEFAULT, False, "within 0.4 standard errors of the default"),
-        ([setting("mle", 0.097)], later(0.1), DEFAULT, False, "saves less than 5% of its error"),
-        ([setting("mle", 0.097)], later(0.1), DEFAULT, False, "no setting differs clearly by 10%"),
+        ([setting("mle", 0.097)], later(0.1), DEFAULT, False, "saves less than 5% of its regret"),
+        ([setting("mle", 0.097)], later(0.1), DEFAULT, False, "no setting differs by 10%"),
         ([], None, DEFAULT, False, "hardly matters"),
     ],
 )  # fmt: skip
@@ -203,7 +203,7 @@ def test_choice(
     others: list[Setting], confirmation: Confirmation | None, choice: str, matters: bool, said: str
 ) -> None:
     """The default stays, unless another is better by two standard errors and by 5 %, and later lists let it be."""
-    ordered = tuple(sorted([BASE, *others], key=lambda one: one.error))
+    ordered = tuple(sorted([BASE, *others], key=lambda one: one.regret))
     assert decide(ordered, confirmation, sure=2.0) == (choice, matters)
     told = Tuning(ordered, choice, matters, confirmation, 0.5, "pbm", "clicks", 20, 2.0)
     assert said in told.verdict
@@ -252,9 +252,9 @@ def test_pessimism_matters_on_production_lists(tuned: Tuning) -> None:
     assert mle.ratio is not None
     assert mle.ratio > 1.2
     assert mle.differs(tuned.sure)
-    assert tuned.logged_error > mle.error
-    assert [one.error for one in tuned.settings] == sorted(one.error for one in tuned.settings)
-    assert isclose(mle.difference, mle.error - tuned.default.error)
+    assert tuned.logged_regret > mle.regret
+    assert [one.regret for one in tuned.settings] == sorted(one.regret for one in tuned.settings)
+    assert isclose(mle.difference, mle.regret - tuned.default.regret)
     assert (tuned.confirmation is None) == (tuned.best.bound == DEFAULT)
 
 
@@ -265,7 +265,7 @@ def test_order_of_rows_and_threads_do_not_matter(log: Path) -> None:
     shuffled = table.take(np.random.default_rng(5).permutation(len(table)))
     few = {"bounds": ["exposure", "mle"], "deltas": [0.2, 0.9], "repetitions": 2}
     one, other = (
-        tune(prudent.Log(of), engine=prudent.DuckDB(threads=threads), **few).as_json()  # type: ignore[arg-type]
+        tune(prudent.Log(of), engine=prudent.DuckDB(threads=threads), **few).to_json()  # type: ignore[arg-type]
         for of, threads in ((table, 1), (shuffled, 2))
     )
     assert json.dumps(one) == json.dumps(other)
@@ -312,14 +312,14 @@ def test_wrong_settings(wrong: dict[str, object], said: str) -> None:
 def test_nothing_to_learn_from() -> None:
     with pytest.raises(LogError, match="no click"):
         tune(prudent.Log(strategies.table([("q", ("a",), (0,))] * 9)))
-    with pytest.raises(UsageError, match="forgotten whole lists"):
+    with pytest.raises(UsageError, match="do not keep whole lists"):
         tune(strategies.count([("q", ("a",), (1,))]))  # type: ignore[arg-type]
 
 
 def test_table_and_chart(tuned: Tuning) -> None:
     assert tuned.verdict in str(tuned)
     page = tuned._repr_html_()
-    assert page.count("<tr>") == 1 + len(tuned.settings)
+    assert page.count("<tr>") == 21  # a heading and the first 20
     assert "the default" in page
     drawn = json.dumps(tuned.chart().to_dict())
     assert "hoeffding" in drawn
@@ -335,24 +335,24 @@ def test_command(log: Path, tmp_path: Path) -> None:
     assert (tmp_path / "curve.svg").read_text(encoding="utf-8").startswith("<svg")
     assert ran.out.splitlines()[-1].startswith(f"Next: prudent rank {log} -o policy.parquet")
     ran = run("tune", log, "--test", log, "--json", *few)
-    assert f"{log.name} is both learned from and tested on" in ran.said
+    assert f"{log.name} is both fitted and scored" in ran.said
     found = json.loads(ran.out)
     assert set(found) == {
-        "choice", "default", "matters", "verdict", "model", "unit", "repetitions", "logged_error", "settings",
+        "choice", "default", "matters", "verdict", "model", "unit", "repetitions", "logged_regret", "settings",
         "confirmation", "manifest",
     }  # fmt: skip
-    assert set(found["settings"][0]) == {"bound", "error", "se", "ratio", "difference", "difference_se"}
+    assert set(found["settings"][0]) == {"bound", "regret", "se", "ratio", "difference", "difference_se"}
     assert len(found["settings"]) == 4
-    assert found["manifest"]["results"]["past_lists"] == 4_000
+    assert found["manifest"]["results"]["train_lists"] == 4_000
 
 
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({"bounds": []}, "There is no bound to try. Known: bayes, eb"),
-        ({"bounds": [], "deltas": []}, "There is no bound to try"),
-        ({"bounds": [3]}, "3 is no bound. Known: bayes, eb"),
-        ({"model": 3}, "3 is no click model. Known: auto, cm"),
+        ({"bounds": []}, "Name a bound to try. Known: bayes, eb"),
+        ({"bounds": [], "deltas": []}, "Name a bound to try"),
+        ({"bounds": [3]}, "3 is not a bound. Known: bayes, eb"),
+        ({"model": 3}, "3 is not a click model. Known: auto, cm"),
         ({"holdout": "a"}, "holdout is 'a'; it is a share"),
     ],
 )

@@ -93,7 +93,7 @@ def make(logs: dict[str, Path], to: Path) -> Result:
         "mle",
     ):
         found[f"rank pbm {bound}"] = policy_rows(prudent.rank(counts["text"], model="pbm", bound=bound))
-    for model in ("cm", "dcm", "dcm(tail=truncate)", "pbm(fit=als)", "pbm(counts=weighted)"):
+    for model in ("cm", "dcm", "dcm(tail=truncate)", "pbm(solver=als)", "pbm(counts=weighted)"):
         found[f"rank {model}"] = policy_rows(prudent.rank(counts["text"], model=model))
     found["rank rows dcm"] = policy_rows(prudent.rank(counts["rows"], model="dcm", length=3))
     found["rank days"] = policy_rows(prudent.rank(counts["days"], model="pbm", length=3))

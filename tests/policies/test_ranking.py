@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 
 from prudent.base.arrays import FloatArray
 from prudent.bounds.base import Scores
-from prudent.click_models import Cascade, ClickModel, DependentClick, Evidence, PositionBased
-from prudent.policies.ranking import Lists, best_lists, incumbent_lists, list_values, position_weights
+from prudent.click_models import Cascade, DependentClick, Evidence, PositionBased
+from prudent.click_models.base import FittedModel
+from prudent.click_models.dependent_click import FittedDependentClick
+from prudent.policies.ranking import Lists, best_lists, incumbent_lists, list_values
 from tests import reference
 from tests.reference import LoggedList
 from tests.strategies import logs, quick_counts
@@ -19,20 +21,14 @@ from tests.strategies import logs, quick_counts
 WORLDS = 250  # of 10 contexts each: 2,500 cases per model
 CONTEXTS = 10
 
-MODELS: dict[str, Callable[[FloatArray], ClickModel]] = {
-    "cm": lambda _: Cascade(),
-    "dcm": lambda weight: DependentClick(continuation=tuple(1 - weight)),
-    "pbm": lambda weight: PositionBased(examination=tuple(weight)),
+MODELS: dict[str, Callable[[FloatArray], FittedModel]] = {
+    "cm": lambda weight: Cascade().typical(len(weight)),
+    "dcm": lambda weight: DependentClick(continuation=tuple(1 - weight)).typical(len(weight)),
+    "pbm": lambda weight: PositionBased(examination=tuple(weight)).typical(len(weight)),
 }
 
 
-def make_evidence(
-    sizes: list[int],
-    weight: FloatArray,
-    model: ClickModel,
-    impressions: list[int] | None = None,
-    by_weight: bool = True,
-) -> Evidence:
+def make_evidence(sizes: list[int], fitted: FittedModel, impressions: list[int] | None = None) -> Evidence:
     """Contexts of these sizes; what was counted does not matter to ranking, except in ties."""
     pairs = sum(sizes)
     return Evidence(
@@ -40,10 +36,10 @@ def make_evidence(
         item=np.concatenate([np.arange(size) for size in sizes]),
         positive=np.zeros(pairs),
         negative=np.zeros(pairs),
-        impressions=np.ones(pairs, np.int64) if impressions is None else np.array(impressions),
-        weight=weight,
-        model=model,
-        by_weight=by_weight,
+        impressions=np.ones(pairs) if impressions is None else np.array(impressions, float),
+        fitted=fitted,
+        expected=np.zeros(pairs),
+        squares=np.zeros(pairs),
     )
 
 
@@ -87,7 +83,7 @@ def test_no_list_has_a_higher_value(kind: str) -> None:
         weight = random_weight(rng, kind, length)
         sizes = rng.integers(1, 6, CONTEXTS).tolist()
         scores = random_scores(rng, sum(sizes))
-        evidence = make_evidence(sizes, weight, MODELS[kind](weight))
+        evidence = make_evidence(sizes, MODELS[kind](weight))
         lists = placed(best_lists(evidence, Scores(scores, scores), length), CONTEXTS)
         for context, chosen in enumerate(lists):
             size = min(sizes[context], length)
@@ -109,7 +105,7 @@ def test_list_values_are_those_of_the_formula(kind: str) -> None:
         weight = random_weight(rng, kind, 3)
         scores = random_scores(rng, sum(sizes))
         scores[[0, 7]] = -np.inf
-        evidence = make_evidence(sizes, weight, MODELS[kind](weight))
+        evidence = make_evidence(sizes, MODELS[kind](weight))
         lists = best_lists(evidence, Scores(scores, scores), 3)
         values = list_values(evidence, lists, scores, 3, len(sizes))
         for context, chosen in enumerate(placed(lists, len(sizes))):
@@ -119,11 +115,11 @@ def test_list_values_are_those_of_the_formula(kind: str) -> None:
 
 def test_fitted_continuation_does_not_move_items() -> None:
     """λ_K is not identified, so `dcm` without given λ goes from the top down, whatever the weights."""
-    weight = np.array([0.1, 0.9, 0.5])
-    evidence = make_evidence([4], weight, DependentClick(), by_weight=False)
+    learned = FittedDependentClick(DependentClick(), 3, np.array([0.9, 0.1, 0.5]), learned=True)
+    evidence = make_evidence([4], learned)
     scores = np.array([0.2, 0.8, 0.1, 0.5])
     assert placed(best_lists(evidence, Scores(scores, scores), 3), 1) == [{1: 1, 2: 3, 3: 0}]
-    given = make_evidence([4], weight, DependentClick(continuation=(0.9, 0.1, 0.5)))
+    given = make_evidence([4], DependentClick(continuation=(0.9, 0.1, 0.5)).typical(3))
     assert placed(best_lists(given, Scores(scores, scores), 3), 1) == [{2: 1, 3: 3, 1: 0}]
 
 
@@ -140,7 +136,7 @@ def test_ties_go_to_mean_then_impressions_then_name(data: st.DataObject, length:
     pairs = sum(sizes)
     lower, mean = (np.array(data.draw(st.lists(few, min_size=pairs, max_size=pairs))) for _ in range(2))
     impressions = data.draw(st.lists(st.integers(0, 2), min_size=pairs, max_size=pairs))
-    evidence = make_evidence(sizes, np.ones(length), Cascade(), impressions)
+    evidence = make_evidence(sizes, Cascade().typical(length), impressions)
     lists = best_lists(evidence, Scores(lower, mean), length)
     expected = []
     for context in range(len(sizes)):
@@ -153,8 +149,7 @@ def test_ties_go_to_mean_then_impressions_then_name(data: st.DataObject, length:
 
 
 def test_equal_weights_are_filled_from_the_top() -> None:
-    weight = np.array([0.5, 0.9, 0.5, 0.9])
-    evidence = make_evidence([4], weight, PositionBased(examination=tuple(weight)))
+    evidence = make_evidence([4], PositionBased(examination=(0.5, 0.9, 0.5, 0.9)).typical(4))
     scores = np.array([0.4, 0.3, 0.2, 0.1])
     assert placed(best_lists(evidence, Scores(scores, scores), 4), 1) == [{2: 0, 4: 1, 1: 2, 3: 3}]
 
@@ -166,7 +161,7 @@ def test_only_the_best_are_sorted_whatever_the_sizes(length: int) -> None:
     sizes = rng.integers(1, 200, 60).tolist()
     scores = rng.choice(np.linspace(-1, 1, 50), sum(sizes))
     scores[rng.random(len(scores)) < 0.2] = -np.inf
-    evidence = make_evidence(sizes, np.ones(length), Cascade())
+    evidence = make_evidence(sizes, Cascade().typical(length))
     lists = placed(best_lists(evidence, Scores(scores, scores), length), len(sizes))
     for context, chosen in enumerate(lists):
         rows = np.flatnonzero(evidence.context == context)
@@ -176,7 +171,7 @@ def test_only_the_best_are_sorted_whatever_the_sizes(length: int) -> None:
 
 def test_no_context_has_no_list() -> None:
     none, nothing = np.zeros(0, np.int64), np.zeros(0)
-    empty = Evidence(none, none, nothing, nothing, nothing, weight=np.ones(2), model=Cascade())
+    empty = Evidence(none, none, nothing, nothing, nothing, Cascade().typical(2), nothing, nothing)
     assert [len(column) for column in best_lists(empty, Scores(nothing, nothing), 2)] == [0, 0, 0]
 
 
@@ -184,9 +179,7 @@ def test_no_context_has_no_list() -> None:
 
 
 def test_positions_that_no_log_has_shown_weigh_nothing() -> None:
-    evidence = make_evidence([4], np.array([1.0, 0.5]), PositionBased(examination=(1, 0.5, 0.3)))
-    assert position_weights(evidence, 4).tolist() == [1, 0.5, 0, 0]
-    assert position_weights(evidence, 1).tolist() == [1]
+    evidence = make_evidence([4], PositionBased(examination=(1, 0.5)).typical(2))
     scores = np.array([0.4, 0.3, 0.2, 0.1])
     lists = best_lists(evidence, Scores(scores, scores), 4)
     assert placed(lists, 1) == [{1: 0, 2: 1, 3: 2, 4: 3}]
@@ -195,8 +188,7 @@ def test_positions_that_no_log_has_shown_weigh_nothing() -> None:
 
 def test_a_short_list_fills_the_first_positions() -> None:
     """Two items, and the heaviest position is the third: a list has no gaps."""
-    weight = np.array([0.2, 0.5, 1.0])
-    evidence = make_evidence([2], weight, PositionBased(examination=tuple(weight)))
+    evidence = make_evidence([2], PositionBased(examination=(0.2, 0.5, 1.0)).typical(3))
     scores = np.array([0.9, 0.1])
     assert placed(best_lists(evidence, Scores(scores, scores), 3), 1) == [{2: 0, 1: 1}]
 
@@ -221,6 +213,6 @@ def test_only_what_is_offered_is_listed(data: st.DataObject, size: int, length: 
     lower = np.array(data.draw(st.lists(st.sampled_from([-np.inf, -0.5, 0.0, 0.2, 0.7]), min_size=size, max_size=size)))
     eligible = np.array(data.draw(st.lists(st.booleans(), min_size=size, max_size=size)))
     zeros = np.zeros(size)
-    evidence = Evidence(zeros.astype(int), np.arange(size), zeros, zeros, zeros.astype(int), np.ones(3), Cascade())
+    evidence = Evidence(zeros.astype(int), np.arange(size), zeros, zeros, zeros, Cascade().typical(3), zeros, zeros)
     listed = best_lists(evidence, Scores(lower, zeros), length, eligible).row.tolist()
     assert listed == sorted(np.flatnonzero(eligible).tolist(), key=lambda row: (-lower[row], row))[:length]

@@ -25,7 +25,8 @@ def evidence(examined: list[list[float]]) -> Evidence:
     """One list of examinations per context."""
     n = np.array([x for row in examined for x in row], dtype=float)
     context = np.repeat(np.arange(len(examined)), [len(row) for row in examined])
-    return Evidence(context, np.arange(n.size), 0 * n, n, np.ceil(n).astype(int), np.ones(4), click_models.parse("cm"))
+    fitted = click_models.parse("cm").typical(4)
+    return Evidence(context, np.arange(n.size), 0 * n, n, np.ceil(n), fitted, n, n)
 
 
 @given(lists=st.lists(st.tuples(counts, counts, counts), min_size=1), delta=deltas, pairs=st.integers(1, 10**6))

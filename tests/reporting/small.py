@@ -4,8 +4,7 @@ from typing import Any
 
 import prudent
 from prudent.click_models.check import check
-from prudent.click_models.compare import Comparison
-from prudent.click_models.compare.results import Score
+from prudent.click_models.comparison import Comparison, Score
 from prudent.evaluation.evaluate import Evaluation
 from prudent.evaluation.gate import Verdict
 from prudent.evaluation.intervals import Estimate

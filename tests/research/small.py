@@ -5,10 +5,11 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from prudent.click_models.simulate import World
+from prudent.click_models.simulate import World, nameless_world
 from prudent.counts import lists as shown
-from prudent.research.sources import nameless_world
+from prudent.research.sources import users
 from tests import reference
+from tests.fitted import kind_of, position_parameter
 from tests.research import plain
 
 LAMBDA = (0.3, 0.6, 0.2)
@@ -20,7 +21,7 @@ def world_of(kind: str, theta: Sequence[Sequence[float]], score: Sequence[float]
     flat = np.concatenate([np.array(of, float) for of in theta])
     scores = np.zeros(flat.size) if score is None else np.array(score, float)
     position = {"cm": (0.0, 0.0, 0.0), "dcm": LAMBDA, "pbm": P}[kind]
-    return nameless_world(np.array([len(of) for of in theta]), flat, scores, kind, np.array(position))
+    return nameless_world(np.array([len(of) for of in theta]), flat, scores, users(kind, np.array(position)))
 
 
 def truth_of(world: World) -> plain.Truth:
@@ -28,7 +29,7 @@ def truth_of(world: World) -> plain.Truth:
         {pair: float(world.attraction[pair]) for pair in range(start, stop)}
         for start, stop in zip(world.offsets[:-1].tolist(), world.offsets[1:].tolist(), strict=True)
     ]
-    return plain.Truth(world.kind, theta, world.position.tolist())
+    return plain.Truth(kind_of(world.users), theta, position_parameter(world.users).tolist())
 
 
 def lists_of(log: shown.ListBatch) -> list[reference.LoggedList]:

@@ -12,14 +12,16 @@ from hypothesis import strategies as st
 from prudent.base.errors import UsageError
 from prudent.bounds import Bound, Mle, bounds
 from prudent.click_models import Cascade, PositionBased, click_models
-from prudent.click_models.simulate import World
+from prudent.click_models.simulate import World, clicked
 from prudent.counts.lists import ListBatch
+from prudent.policies import sweep as sweeping
 from prudent.policies.baselines import baselines, clip_for, fold
 from prudent.policies.ranking import best_lists
-from prudent.research import protocol as module
+from prudent.policies.sweep import sweep
 from prudent.research import sources
-from prudent.research.protocol import DELTAS, Protocol, gather, sweep, told
-from prudent.research.sources import LabelsLike, Source, YandexLike, clicked, draw_lists
+from prudent.research.protocol import DELTAS, Protocol, gather, told
+from prudent.research.sources import LabelsLike, Source, YandexLike, draw_lists
+from tests.fitted import position_parameter
 from tests.research import plain
 from tests.research.small import lists_of, truth_of, world_of
 
@@ -82,7 +84,7 @@ def test_the_log_of_plain_loops_is_the_same_list_by_list(kind: str, monkeypatch:
     truth, lists = plain.draw_yandex_like(kind, 50, np.random.default_rng(5))
     assert lists == lists_of(shown)
     assert truth.theta == truth_of(world).theta
-    assert truth.position == world.position.tolist()
+    assert truth.position == position_parameter(world.users).tolist()
     for context in range(3):
         small = plain.Truth(kind, [dict(list(truth.theta[context].items())[:6])], truth.position)
         assert plain.best_by_sorting(small, 0) == pytest.approx(plain.best_by_trying(small, 0), abs=1e-12)
@@ -212,7 +214,7 @@ def test_only_what_others_always_beat_is_left_out(data: st.DataObject, length: i
     world, shown = logs_of(data.draw, "cm")
     evidence = gather(click_models.parse("cm"), world, shown)
     alpha, beta = evidence.positive + 1, evidence.negative + 1
-    kept = module._may_be_chosen(evidence, alpha, beta, length)
+    kept = sweeping._may_be_chosen(evidence, alpha, beta, length)
     for i in range(len(alpha)):
         better = 0
         for j in np.flatnonzero(evidence.context == evidence.context[i]):
@@ -227,7 +229,7 @@ def test_leaving_out_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     source = LabelsLike("cm", 30, MIX, 40)
     one = protocol(source, n=20, deltas=(0.2,), baselines={})
     whole = one.errors(0, 0)
-    monkeypatch.setattr(module, "_AT_ONCE", 3_000)
+    monkeypatch.setattr(sweeping, "_AT_ONCE", 3_000)
     np.testing.assert_array_equal(one.errors(0, 0), whole)
 
 
@@ -250,7 +252,7 @@ def test_a_log_that_does_not_link_its_positions_is_told_their_examination() -> N
     _, shown = source.draw(100, np.random.default_rng(0))
     world = world_of("pbm", [[0.5, 0.2, 0.1, 0.4], [0.3, 0.3, 0.3]])
     evidence = gather(click_models.parse("pbm"), world, shown)
-    np.testing.assert_array_equal(evidence.weight, world.position)
+    np.testing.assert_array_equal(position_parameter(evidence.fitted), position_parameter(world.users))
     np.testing.assert_allclose(evidence.negative, [90, 50, 70, 0, 90, 50, 70])
 
 
@@ -264,10 +266,11 @@ def test_a_learner_by_position_is_told_what_its_log_cannot_tell() -> None:
     assert told(by_position, 0, 3) == 3
     world, shown = by_position.source.draw(30, np.random.default_rng(0))
     evidence = gather(by_position.model, world, shown)
-    np.testing.assert_array_equal(evidence.weight, world.position)
-    assert str(evidence.model).startswith("pbm(counts=weighted")
+    np.testing.assert_array_equal(position_parameter(evidence.fitted), position_parameter(world.users))
+    assert str(evidence.fitted.model).startswith("pbm(counts=weighted")
     world, shown = YandexLike("dcm", 0.0, 1).draw(30, np.random.default_rng(0))
-    np.testing.assert_array_equal(gather(PositionBased(), world, shown).weight, np.ones(4))
+    assumed = gather(PositionBased(), world, shown).fitted
+    np.testing.assert_array_equal(position_parameter(assumed), np.ones(4))
     assert told(replace(by_position, model=Cascade()), 0, 3) == 0
     linked = replace(by_position, source=YandexLike("pbm", 2.0), n=1_000)
     assert told(linked, 0, 2) == 0

@@ -16,6 +16,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from prudent.base.errors import LogError
+from prudent.click_models.simulate import clicked, pairs_of
 from prudent.counts.lists import ListBatch
 from prudent.research import sources
 from prudent.research.sources import (
@@ -27,17 +28,16 @@ from prudent.research.sources import (
     LabelsLike,
     Source,
     YandexLike,
-    clicked,
     draw_lists,
     fit_truth,
     keep_common,
     keep_frequent,
-    pairs_of,
     pattern_chances,
     renumbered,
     resampled,
 )
 from tests import reference
+from tests.fitted import kind_of, position_parameter
 from tests.research import plain
 from tests.research.small import assert_drawn_from, lists_of, truth_of, world_of
 from tests.strategies import as_shown, logs
@@ -91,7 +91,7 @@ def test_no_list_repeats_an_item_or_leaves_its_context() -> None:
     context = np.repeat(np.arange(7), 300)
     np.testing.assert_array_equal(shown.context[shown.items], np.tile(context[:, None], 4))
     assert all(len(set(row)) == 4 for row in shown.items.tolist())
-    np.testing.assert_array_equal(sources.pairs_of(world), shown.context)
+    np.testing.assert_array_equal(pairs_of(world), shown.context)
 
 
 def test_drawing_in_pieces_is_drawing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -154,12 +154,12 @@ def test_click_rates_by_position(kind: str) -> None:
     score = [0.3, -1.0, 1.2, 0.0, 0.5]
     world, n = world_of(kind, FIVE, score), 50_000
     shown = clicked(world, draw_lists(world, n, seeded(6)), seeded(7))
-    rates = np.zeros(3)
+    rates, position = np.zeros(3), position_parameter(world.users)
     for items, chance in plain.list_chances(dict(enumerate(score)), 3).items():
         read = 1.0  # the probability that position k is examined
         for k, theta in enumerate(world.attraction[list(items)].tolist()):
-            rates[k] += chance * theta * (world.position[k] if kind == "pbm" else read)
-            read *= 1 - theta + theta * world.position[k]
+            rates[k] += chance * theta * (position[k] if kind == "pbm" else read)
+            read *= 1 - theta + theta * position[k]
     assert np.all(np.abs(shown.clicks.mean(axis=0) - rates) < 4.5 * np.sqrt(rates * (1 - rates) / n))
 
 
@@ -275,7 +275,7 @@ def test_new_numbers_keep_everything_but_the_order() -> None:
     np.testing.assert_array_equal(shown.clicks, lists.clicks)
     np.testing.assert_array_equal(shown.n, lists.n)
     np.testing.assert_array_equal(new.offsets, world.offsets)
-    np.testing.assert_array_equal(new.position, world.position)
+    np.testing.assert_array_equal(position_parameter(new.users), position_parameter(world.users))
     for some in (slice(0, 30), slice(30, 70)):
         assert sorted(new.attraction[some]) == sorted(world.attraction[some])
         # A random order of 30 or more correlates with the old one by N(0, 1/30): less than .75 is 4 σ.
@@ -321,10 +321,12 @@ def test_yandex_like_queries(kind: str) -> None:
     assert abs(theta.mean() - 1 / 9) < 4.5 * np.sqrt(8 / 810 / theta.size)
     assert shown.items.shape == (600, 4)
     if kind == "dcm":
-        drawn = [YandexLike("dcm", contexts=1).draw(1, seeded(seed))[0].position for seed in range(300)]
+        users = [YandexLike("dcm", contexts=1).draw(1, seeded(seed))[0].users for seed in range(300)]
+        drawn = [position_parameter(one) for one in users]
         assert abs(np.mean(drawn) - 1 / 65) < 4.5 * np.sqrt(64 / 65**2 / 66 / 1_200)
     else:
-        np.testing.assert_array_equal(world.position, {"cm": [0] * 4, "pbm": [1, 0.5, 0.33, 0.25]}[kind])
+        expected = {"cm": [0] * 4, "pbm": [1, 0.5, 0.33, 0.25]}[kind]
+        np.testing.assert_array_equal(position_parameter(world.users), expected)
 
 
 @pytest.mark.parametrize(("quality", "low", "high"), [(2.0, 0.2, 1.0), (0.0, -0.08, 0.08), (-2.0, -1.0, -0.2)])
@@ -350,9 +352,9 @@ def test_labels_become_attraction_and_positions_are_those_of_the_paper() -> None
     for world in worlds.values():
         assert sorted(world.attraction[:5]) == ATTRACTION.tolist()
         assert sorted(world.attraction[5:]) == [0.05, 0.05, 0.05, 0.8]
-    assert worlds["pbm"].position.tolist() == list(EYE_TRACKING[:4])
+    assert position_parameter(worlds["pbm"].users).tolist() == list(EYE_TRACKING[:4])
     # 1 − 2 exp(½ − k), which is −.21 at the first position
-    np.testing.assert_allclose(worlds["dcm"].position, [0, 0.553740, 0.835830, 0.939605], atol=1e-6)
+    np.testing.assert_allclose(position_parameter(worlds["dcm"].users), [0, 0.553740, 0.835830, 0.939605], atol=1e-6)
 
 
 def test_queries_are_sampled_whole() -> None:
@@ -496,13 +498,14 @@ def test_a_known_truth_is_found_again(kind: str) -> None:
     known = world_of(kind, theta, [0.2, 0, 0.5, -0.3, 0, 0.1, 0, -0.2, 0.4])
     lists = clicked(known, draw_lists(known, 200_000, seeded(14)), seeded(15))
     world = fit_truth(lists, kind)
-    assert world.kind == kind
-    scale = known.position.max() if kind == "pbm" else 1.0  # only pθ is seen: p is scaled to a maximum of 1
+    assert kind_of(world.users) == kind
+    found, position = position_parameter(world.users), position_parameter(known.users)
+    scale = position.max() if kind == "pbm" else 1.0  # only pθ is seen: p is scaled to a maximum of 1
     np.testing.assert_allclose(world.attraction, known.attraction * scale, atol=0.012)
     if kind == "dcm":
-        np.testing.assert_allclose(world.position[:2], known.position[:2], atol=0.03)
+        np.testing.assert_allclose(found[:2], position[:2], atol=0.03)
     else:
-        np.testing.assert_allclose(world.position, known.position / scale, atol=0.01)
+        np.testing.assert_allclose(found, position / scale, atol=0.01)
     np.testing.assert_array_equal(np.diff(world.offsets), [5, 4])
 
 

@@ -8,11 +8,12 @@ import duckdb
 import numpy as np
 import pytest
 
+from prudent.base.numerics.paired import standard_error
 from prudent.bounds import bounds
 from prudent.click_models import click_models
 from prudent.research.protocol import Protocol
 from prudent.research.sources import YandexLike
-from prudent.research.table import Results, Row, paired_ratio, standard_error, write_repetitions, write_rows
+from prudent.research.table import Results, Row, paired_ratio, write_repetitions, write_rows
 
 COLUMNS = ["data", "logging", "model", "method", "delta", "n", "error", "se", "repetitions"]
 ERRORS = np.array([[0.1, 0.2, 0.3], [0.3, 0.1, 0.2], [0.2, 0.0, 0.7], [0.2, 0.1, 0.4]])

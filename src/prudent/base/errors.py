@@ -37,7 +37,11 @@ class ManifestError(PrudentError):
 
 
 class NotIdentifiedError(PrudentError):
-    """The log does not identify a parameter, however long it is."""
+    """The log does not identify a parameter, however long it is; ``parameter`` names the setting that would."""
+
+    def __init__(self, message: str, parameter: str = "") -> None:
+        super().__init__(message)
+        self.parameter = parameter
 
 
 class UnknownContextError(PrudentError, KeyError):

@@ -1,4 +1,4 @@
-"""What every bound offers."""
+"""The bound contract."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,11 +12,11 @@ from prudent.click_models.base import Evidence
 
 @dataclass(frozen=True)
 class Scores:
-    """What a bound makes of the evidence, one entry per pair."""
+    """Lower bound and estimate of every pair."""
 
     lower: FloatArray
     mean: FloatArray  # the estimate: n₊/n, or the mean of the posterior, which a high quantile can exceed
-    fitted: Mapping[str, Any] = field(default_factory=dict)  # what was learned on the way, e.g. the prior; fits JSON
+    fitted: Mapping[str, Any] = field(default_factory=dict)  # fitted parameters, e.g. of the prior; fits JSON
 
 
 class Bound(Protocol):
@@ -32,10 +32,10 @@ class Bound(Protocol):
         ...
 
     def learn(self, evidence: Evidence, pairs: int) -> "Bound":
-        """The same bound, with what it takes from all contexts together already taken, here from some of them.
+        """The bound with all that contexts share fitted, here to a sample of them.
 
-        What comes back scores each context by itself: to the last bit the same whichever others are with it, as long
-        as `pairs`, how many there are to be scored in all, stays the same.
+        It scores each context by itself: bit for bit the same whichever others are scored with it, as long as `pairs`,
+        the number of all pairs to score, stays the same.
         """
         return self
 
@@ -44,9 +44,9 @@ class Bound(Protocol):
         return self.score(evidence).lower
 
     def upper(self, scores: Scores, positive: FloatArray, negative: FloatArray) -> FloatArray | None:
-        """The other end of the interval that starts at the lower bound, from what a file of scores keeps of each pair.
+        """The upper end of the interval that starts at the lower bound, from the columns of a file of scores.
 
-        None where there is no other end, as with an estimate alone.
+        None where there is none, as with an estimate alone.
         """
         return None
 
@@ -55,7 +55,7 @@ bounds: Registry[Bound] = Registry("bound", "prudent.bounds", "score")
 
 
 def check_delta(delta: object) -> None:
-    """δ is a probability; at 0 no bound says anything."""
+    """δ is a probability above 0."""
     if not 0 < as_number(delta) <= 1:
         raise UsageError(f"delta is {delta}; it must be a number above 0 and not above 1.")
     if as_number(delta) < 1e-12:

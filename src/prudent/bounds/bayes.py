@@ -1,16 +1,16 @@
-"""The quantile of a posterior under a given prior."""
+"""The quantile of a posterior under a fixed prior."""
 
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from scipy.special import betainccinv, betaincinv, expit
+from scipy.special import betainccinv, betaincinv
 
 from prudent.base.arrays import FloatArray
+from prudent.base.numerics.beta_quantile import TABLE_FROM, beta_quantile
 from prudent.base.text import percent
 from prudent.bounds.base import Bound, Scores, bounds, check_delta, check_positive
 from prudent.click_models.base import Evidence
@@ -21,11 +21,11 @@ class Prior(NamedTuple):
 
     alpha: FloatArray | float
     beta: FloatArray | float
-    fitted: Mapping[str, Any] = MappingProxyType({})  # what was learned to get there; fits JSON
+    fitted: Mapping[str, Any] = MappingProxyType({})  # fitted parameters; fits JSON
 
 
 class PriorRule(Protocol):
-    """What is believed of a pair before its own clicks are looked at; the same whichever contexts are asked about."""
+    """The prior of a pair, before its own clicks; it does not depend on which other contexts are scored."""
 
     def of(self, evidence: Evidence) -> Prior:
         """The prior of every pair."""
@@ -51,10 +51,10 @@ class PosteriorBound(Bound):
 
     @abstractmethod
     def learn_prior(self, evidence: Evidence) -> PriorRule:
-        """What all contexts together say of any pair."""
+        """The prior fitted to all contexts together."""
 
     def prior(self, evidence: Evidence) -> Prior:
-        """What is believed of every pair before its own clicks are looked at."""
+        """The prior of every pair."""
         return self.learn_prior(evidence).of(evidence)
 
     def score(self, evidence: Evidence) -> Scores:
@@ -71,13 +71,13 @@ class PosteriorBound(Bound):
         """α + β of the prior that every pair had."""
 
     def learn(self, evidence: Evidence, pairs: int) -> Bound:
-        """The quantile under the prior that this evidence suggests."""
+        """The quantile under the prior fitted to this evidence."""
         return Posterior(self.delta, self.learn_prior(evidence), tabulated=pairs >= TABLE_FROM)
 
 
 @dataclass(frozen=True)
 class Posterior(Bound):
-    """A quantile of the posterior under a prior that is no longer learned."""
+    """A quantile of the posterior under a fitted prior."""
 
     delta: float
     rule: PriorRule
@@ -122,59 +122,17 @@ class Bayes(PosteriorBound):
         check_positive("beta", self.beta)
 
     def learn_prior(self, evidence: Evidence) -> PriorRule:
-        """The given one."""
+        """The fixed prior."""
         return GivenPrior(self.alpha, self.beta)
 
     def strength(self, scores: Scores, positive: FloatArray, negative: FloatArray) -> FloatArray:
-        """That of the given one."""
+        """α + β of the fixed prior."""
         return np.full_like(scores.mean, self.alpha + self.beta)
 
 
 def posterior_scores(evidence: Evidence, prior: Prior, delta: float, tabulated: bool | None = None) -> Scores:
-    """The δ/2 quantile and the mean of Beta(α + n₊, β + n₋); from a table where there are many, if nothing is said."""
+    """The δ/2 quantile and the mean of Beta(α + n₊, β + n₋); by default from a table where there are many."""
     alpha, beta = prior.alpha + evidence.positive, prior.beta + evidence.negative
     many = alpha.size >= TABLE_FROM if tabulated is None else tabulated
     quantile = beta_quantile(alpha, beta, delta / 2) if many else np.asarray(betaincinv(alpha, beta, delta / 2))
     return Scores(quantile, alpha / (alpha + beta), prior.fitted)
-
-
-TABLE_FROM = 200_000
-"""Pairs from which on a table of quantiles is worth its making, about as much as 50,000 quantiles."""
-_STEP = 0.1  # in log α and log β; errors stay under 3e-10
-_REACH = (0.05, 1e6)  # of α and β, with a sum of at least 1.5: below, two peaks at 0 and 1 make it steep
-
-
-def beta_quantile(alpha: FloatArray, beta: FloatArray, probability: float) -> FloatArray:
-    """The quantile of many Beta distributions at one probability, to 1e-9 of `scipy.special.betaincinv`.
-
-    In logits the quantile is a smooth function of log α and log β. A quintic spline through a table of it costs
-    a quarter of inverting the incomplete beta function at each of millions of pairs. The table is the same whoever
-    asks, so that a quantile does not depend on what else is asked for.
-
-    >>> beta_quantile(np.array([1.0]), np.array([1.0]), 0.1).round(9)
-    array([0.1])
-    """
-    low, high = _REACH
-    within = (alpha >= low) & (alpha <= high) & (beta >= low) & (beta <= high) & (alpha + beta >= 1.5)
-    spline = _table(probability)
-    if spline is None:
-        return np.asarray(betaincinv(alpha, beta, probability))
-    quantile = np.empty_like(alpha)
-    quantile[within] = expit(spline.ev(np.log(alpha[within]), np.log(beta[within])))
-    quantile[~within] = betaincinv(alpha[~within], beta[~within], probability)
-    return quantile
-
-
-@lru_cache(maxsize=16)
-def _table(probability: float) -> Any:
-    """The spline, or None for a minute probability, at which quantiles underflow."""
-    from scipy.interpolate import RectBivariateSpline  # slow to import, and small logs do without
-
-    # Three nodes more on each side keep the ends of the spline, where it is least exact, away from the values.
-    first, last = np.floor(np.log(_REACH[0]) / _STEP) - 3, np.ceil(np.log(_REACH[1]) / _STEP) + 3
-    nodes = np.arange(first, last + 1) * _STEP
-    alpha, beta = np.exp(nodes)[:, None], np.exp(nodes)
-    # A logit in two parts: near 1 the quantile itself has lost its last digits, its complement has not.
-    table = np.log(np.maximum(betaincinv(alpha, beta, probability), np.finfo(float).tiny))
-    table -= np.log(betainccinv(beta, alpha, probability))
-    return None if table.min() < -700 else RectBivariateSpline(nodes, nodes, table, kx=5, ky=5)

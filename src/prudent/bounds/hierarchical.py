@@ -7,19 +7,14 @@ import numpy as np
 from scipy.special import expit, logit
 
 from prudent.base.arrays import FloatArray, IntArray
+from prudent.base.numerics.beta_binomial import BetaBinomial, Rows, Terms, clip_logit, combine, rise
 from prudent.bounds.base import Scores, bounds, check_delta
 from prudent.bounds.bayes import PosteriorBound, Prior, PriorRule
 from prudent.bounds.exposure import (
-    BetaBinomial,
-    Rows,
-    Terms,
     centred_exposure,
-    clip_logit,
-    combine,
     dimension_for,
     identified,
     kept_share,
-    rise,
     sample_pairs,
     wald_statistic,
 )
@@ -55,7 +50,7 @@ class Hierarchical(PosteriorBound):
         return fit_prior(evidence, centred_exposure(evidence))
 
     def strength(self, scores: Scores, positive: FloatArray, negative: FloatArray) -> FloatArray:
-        """``s₀/√μ``, where the posterior mean m tells μ: ``s₀μ + (n₊ − mn)√μ = ms₀``."""
+        """``s₀/√μ``, where the posterior mean m determines μ: ``s₀μ + (n₊ − mn)√μ = ms₀``."""
         fitted = scores.fitted["strength"]
         half = (positive - scores.mean * (positive + negative)) / 2
         root = np.sqrt(half**2 + scores.mean * fitted**2)
@@ -76,8 +71,8 @@ class HierarchicalPrior(PriorRule):
     slopes: Sequence[float]  # b after shrinkage; empty where there was no z to fit
     knot: float  # x₀
     strength: float  # s₀
-    spread: float = 0.0  # τ, of the levels of contexts; 0 where there are too few to tell
-    wald: float | None = None  # W, the support for the slopes; None where it cannot be told
+    spread: float = 0.0  # τ, of the levels of contexts; 0 where there are too few contexts
+    wald: float | None = None  # W, the support for the slopes; None where it is not identified
     shrinkage: float = 0.0  # what the slopes were multiplied by
     dimension: int = 0  # q
     contexts: int = 0  # that the fit saw

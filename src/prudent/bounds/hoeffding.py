@@ -16,7 +16,7 @@ from prudent.click_models.base import Evidence
 class Hoeffding(Bound):
     """Hoeffding's inequality, Eq. (7): ``L(a) = n₊/n − √(log(1/δ) / 2n)``.
 
-    For one item given in advance and n examinations fixed in advance, ``P(θ < L(a)) ≤ δ`` at *every* θ. It does
+    For one item and n examinations, both fixed in advance, ``P(θ < L(a)) ≤ δ`` at *every* θ. It does
     not hold for all items at once (`prudent.policies.theory` has the widths that do), and n of a click model that only
     estimates examinations is not a number of independent trials.
     At ``delta=1`` the width is 0 and this is ``mle``.

@@ -1,13 +1,13 @@
 """`prudent compare` and `tune`: the click model and the bound that suit a log."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 import prudent
-from prudent.base.text import Column, number, plus_minus, several
+from prudent.base.text import Column, number, several
 from prudent.cli.options import (
     By,
     Chart,
@@ -25,6 +25,10 @@ from prudent.cli.options import (
     only_logs,
 )
 from prudent.cli.output import busy, print_json, print_table, progress_bar, say, say_next, say_wrapped
+
+if TYPE_CHECKING:
+    from prudent.click_models.comparison import Comparison
+    from prudent.evaluation.tuning import Tuning
 
 Test = Annotated[list[str] | None, typer.Option(help="Log to hold out instead, such as later days; repeatable.")]
 _POSITIONS = 20  # in a table
@@ -67,7 +71,7 @@ def compare_command(
         )
     _write_chart(comparison, output)
     if as_json:
-        print_json(comparison.as_json())
+        print_json(comparison.to_json())
         return
     _show_comparison(comparison)
     if output is not None:
@@ -127,7 +131,7 @@ def tune_command(
         )
     _write_chart(tuning, output)
     if as_json:
-        print_json(tuning.as_json())
+        print_json(tuning.to_json())
         return
     _show_tuning(tuning)
     if output is not None:
@@ -155,11 +159,10 @@ def _write_chart(result: Any, output: Path | None) -> None:
             part.write_bytes(render_chart(result.chart(), output))
 
 
-def _show_comparison(comparison: Any) -> None:
-    train, test = several(comparison.train_lists, "list"), several(comparison.test_lists, "held-out list")
-    say(f"Fitted to {train}, scored on {test}.")
+def _show_comparison(comparison: "Comparison") -> None:
+    say(comparison.title)
     say()
-    _print_result(comparison)
+    print_table(*comparison.table())
     say_wrapped(
         "Log-likelihood per list: higher is better. Perplexity: 1 is perfect, 2 is a coin flip; cond.: given the "
         "clicks above. In brackets: click-through rates, for reference."
@@ -175,29 +178,17 @@ def _show_comparison(comparison: Any) -> None:
     say_wrapped(comparison.verdict)
 
 
-def _show_tuning(tuning: Any) -> None:
-    about = tuning.manifest.results
-    train = f"{several(about['past_lists'], 'list')} of {several(about['contexts'], 'context')}"
-    say_wrapped(f"{tuning.repetitions} logs simulated by {tuning.model}, fitted to {train}.")
-    say_wrapped(f"Error: V(A*) − V(Â) per list ({tuning.unit}); of the logged lists: {number(tuning.logged_error, 4)}.")
+def _show_tuning(tuning: "Tuning") -> None:
+    say_wrapped(tuning.title)
+    say_wrapped(f"Regret: V(A*) − V(Â); of the logged lists: {number(tuning.logged_regret, 4)}.")
     say()
-    _print_result(tuning)
-    later = tuning.confirmation
-    if later is not None:
-        values = f"{later.bound} {number(later.value, 4)}, {tuning.default.bound} {number(later.default_value, 4)}"
-        gain = plus_minus(later.difference, later.difference_se, signed=True)
-        say()
-        say_wrapped(f"Value on {several(later.lists, 'held-out list')}: {values}, difference {gain}.")
+    print_table(*tuning.table())
     say()
-    say_wrapped(tuning.verdict)
+    for note in tuning.notes:
+        say_wrapped(note)
 
 
-def _print_result(result: Any) -> None:
-    head, *rows = result.rows()
-    print_table([head[0], *(Column(name, str, align="right") for name in head[1:])], rows)
-
-
-def _show_by_position(title: str, values: dict[str, Sequence[float | None]]) -> None:
+def _show_by_position(title: str, values: Mapping[str, Sequence[float | None]]) -> None:
     if not values:
         return
     positions = max(map(len, values.values()))

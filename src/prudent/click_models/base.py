@@ -1,9 +1,17 @@
-"""What every click model offers, and the evidence it draws from the counts."""
+"""The click-model contract: everything downstream speaks to a click model only through these two classes.
+
+A new model is one file: a frozen dataclass with its settings, registered under a name, whose `fit` returns a
+`FittedModel` with at least `parameters`, `evidence` and `predict`. Rank, compare, auto, tune, simulate, the estimators
+dm and dr, gate, report, explain and diff then work with it. Third-party models register through the entry point group
+``prudent.click_models``.
+"""
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import ClassVar, Protocol
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import combinations
+from typing import ClassVar, Literal, Protocol, get_args
 
 import numpy as np
 
@@ -12,24 +20,27 @@ from prudent.base.errors import PrudentWarning, UsageError
 from prudent.base.spec import Registry
 from prudent.counts.cells import Cells, Counted
 
+Reward = Literal["clicks", "any-click", "satisfied"]
+"""What the value of a list counts: expected clicks, the probability of a click, or of a click that ends the search."""
+REWARDS: tuple[Reward, ...] = get_args(Reward)
+
 
 @dataclass(frozen=True)
 class Evidence:
-    """What the log says about every (context, item) pair, one entry per pair, sorted by context, then item.
+    """Clicks and skips of every (context, item) pair under a fitted click model, sorted by context, then item.
 
-    ``context`` numbers the contexts in the order of their names, and ``item`` the items of one context in
-    the order of theirs; the names themselves stay in `Counts.pairs`, row for row.
+    ``context`` numbers the contexts in the order of their names, and ``item`` the items of one context in the order of
+    theirs; the names are in `Counts.pairs`, row for row.
     """
 
     context: IntArray
     item: IntArray
     positive: FloatArray  # n₊: examined and clicked
     negative: FloatArray  # n₋: examined and not clicked
-    impressions: FloatArray  # shown, examined or not; whole numbers, unless old days weigh less
-    weight: FloatArray  # of each logged position in the value of a list
-    model: "ClickModel"  # that counted; `auto` leaves the one it chose
-    by_weight: bool = True  # the best item goes to the heaviest position; otherwise simply to the first
-    fitted: Mapping[str, Sequence[float]] = field(default_factory=dict)  # position parameters learned on the way
+    impressions: FloatArray  # whole numbers, unless old days weigh less
+    fitted: "FittedModel"  # that counted
+    expected: FloatArray  # Σx, with x the probability that an impression was examined
+    squares: FloatArray  # Σx²; equal to Σx where every examination is certain
 
     @property
     def examined(self) -> FloatArray:
@@ -40,60 +51,144 @@ class Evidence:
 class ClickModel(Protocol):
     """How clicks come about; its settings are its fields."""
 
-    unit: ClassVar[str]  # what the value of a list counts
+    unit: ClassVar[str]  # what the value of a list counts, in words
+    reward: ClassVar[Reward]  # the same as a reward
+    complexity: ClassVar[int] = 100  # where held-out clicks cannot tell two models apart, auto takes the lower
 
-    def learn(self, cells: Cells, positions: int) -> "Fitted":
-        """Learn the parameter of every position of the longest list, here from the cells of some contexts."""
+    def fit(self, cells: Cells, positions: int) -> "FittedModel":
+        """Fit the parameters that contexts share to the cells of some of them; lists have up to `positions` items.
+
+        Raises `NotIdentifiedError`, with the reason, where the log does not determine a parameter.
+        """
         ...
 
-    def trials(self, cells: Cells, parameter: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """n₊ and n₋ of every pair, given the parameter of every position; each context by itself."""
-        ...
-
-    def weight(self, parameter: FloatArray) -> FloatArray:
-        """Weight of every position in the value of a list."""
-        ...
-
-    def value(self, attraction: FloatArray, weight: FloatArray) -> FloatArray:
-        """Value of lists: positions run along the last axis, `weight` has one entry for each."""
+    def typical(self, positions: int) -> "FittedModel":
+        """The model with the parameters in its settings or, without any, typical ones: for simulations."""
         ...
 
     def evidence(self, counts: Counted) -> Evidence:
-        """Positives and negatives of every pair under this model."""
-        return self.learn(counts.cells, counts.cells.positions).evidence(counts.cells)
+        """Fit and count in one step."""
+        return self.fit(counts.cells, counts.cells.positions).evidence(counts.cells)
 
 
-@dataclass(frozen=True)
-class Fitted:
-    """A click model and its parameter at every logged position: all that contexts have in common."""
+@dataclass(frozen=True, eq=False)
+class FittedModel(ABC):
+    """A click model with all that contexts share; arrays have lists along their first axis, positions along the last.
 
-    model: ClickModel  # `auto` leaves the one it chose
-    parameter: FloatArray  # continuation λ, examination p, or nothing but ones
-    learned: str = ""  # what the parameter is called, where it was not given
-    by_weight: bool = True  # see `Evidence`
+    `parameters`, `evidence` and `predict` define it. The rest follows from them; a model overrides what it can do
+    faster or better.
+    """
+
+    model: ClickModel
+    positions: int  # of the longest logged list; further down nothing is known, and nothing counts
 
     @property
-    def parameters(self) -> dict[str, list[float]]:
-        """The parameter by its name, where it was not given; fits JSON."""
-        return {self.learned: self.parameter.tolist()} if self.learned else {}
+    def parameters(self) -> Mapping[str, FloatArray]:
+        """The fitted parameters by name; empty where nothing was fitted."""
+        return {}
 
+    @property
+    def pinned(self) -> ClickModel:
+        """The click model with these parameters among its settings, so that they are not fitted again."""
+        return self.model
+
+    @property
+    def as_truth(self) -> "FittedModel":
+        """The same with its parameters taken as known: the users of a simulation."""
+        return self
+
+    @abstractmethod
     def evidence(self, cells: Cells) -> Evidence:
-        """What these cells say about their pairs: to the last bit the same whichever other contexts are with them."""
-        positive, negative = self.model.trials(cells, self.parameter)
-        return Evidence(
-            context=cells.context,
-            item=number_items(cells.context),
-            positive=positive,
-            negative=negative,
-            impressions=cells.per_pair(),
-            weight=self.model.weight(self.parameter),
-            model=self.model,
-            by_weight=self.by_weight,
-            fitted=self.parameters,
-        )
+        """Clicks and skips of every pair: bit for bit the same whichever other contexts are among the cells."""
+
+    @abstractmethod
+    def predict(self, attraction: FloatArray, clicks: BoolArray | None = None) -> FloatArray:
+        """P(click at k) of lists whose items have this attraction, or P(click at k | clicks above k)."""
+
+    def examined(self, attraction: FloatArray, clicks: BoolArray) -> FloatArray:
+        """P(k is examined | the clicks of the list); here given those above k alone."""
+        predicted = self.predict(attraction, clicks)
+        return np.divide(predicted, attraction, out=np.zeros_like(predicted), where=attraction > 0)
+
+    def sample(self, attraction: FloatArray, rng: np.random.Generator) -> BoolArray:
+        """Clicks on lists, from one uniform number for each position."""
+        uniform = rng.random(attraction.shape)
+        clicks = np.zeros(attraction.shape, bool)
+        for k in range(attraction.shape[-1]):
+            clicks[..., k] = uniform[..., k] < self.predict(attraction, clicks)[..., k]
+        return clicks
+
+    def value(self, attraction: FloatArray, reward: Reward | None = None) -> FloatArray:
+        """The expected reward of lists; without one, that of the model."""
+        return np.asarray(self.rewards(attraction, reward or self.model.reward).sum(axis=-1))
+
+    def rewards(self, attraction: FloatArray, reward: Reward) -> FloatArray:
+        """The expected reward of every position: a click, or the first click of the list."""
+        if reward == "clicks":
+            return self.predict(attraction)
+        if reward == "any-click":
+            # Given that nothing above was clicked.
+            first = self.predict(attraction, np.zeros(attraction.shape, bool))
+            return np.asarray(first * product_above(1 - first))
+        raise UsageError(f"{self.model} has no reward {reward!r}: it does not say whether a click satisfies the user.")
+
+    def place(self, scores: FloatArray) -> IntArray:
+        """The order of the highest value: the position, from 0, of each item of a list with these scores.
+
+        Items are sorted by score, best first, which is the start; then pairs are swapped until no swap helps.
+        """
+        lists, size = scores.shape
+        attraction = np.clip(scores, 0, 1)
+        order = np.tile(np.arange(size), (lists, 1))  # the item at each position
+        value = self.value(attraction)
+        while True:
+            best, swap = value + _TINY, np.zeros((lists, 2), np.int64)
+            for pair in combinations(range(size), 2):
+                swapped = _swap(order, np.tile(pair, (lists, 1)))
+                other = self.value(np.take_along_axis(attraction, swapped, axis=1))
+                better = other > best
+                best, swap = np.where(better, other, best), np.where(better[:, None], pair, swap)
+            moves = swap[:, 0] != swap[:, 1]
+            if not moves.any():
+                return np.argsort(order, axis=1)
+            order, value = _swap(order, swap), np.where(moves, best, value)
 
 
-click_models: Registry[ClickModel] = Registry("click model", "prudent.click_models", "unit")
+_TINY = 1e-12  # by which a swap has to raise the value: below it is rounding
+
+
+def _swap(order: IntArray, pair: IntArray) -> IntArray:
+    """The orders, with the items at two positions swapped in each."""
+    swapped = order.copy()
+    rows = np.arange(len(order))
+    swapped[rows, pair[:, 0]], swapped[rows, pair[:, 1]] = order[rows, pair[:, 1]], order[rows, pair[:, 0]]
+    return swapped
+
+
+click_models: Registry[ClickModel] = Registry("click model", "prudent.click_models", "fit")
+
+
+def make_evidence(
+    fitted: FittedModel,
+    cells: Cells,
+    positive: FloatArray,
+    negative: FloatArray,
+    *,
+    expected: FloatArray | None = None,
+    squares: FloatArray | None = None,
+) -> Evidence:
+    """The evidence of the pairs of `cells`; `expected` and `squares` where examinations are not certain."""
+    expected = positive + negative if expected is None else expected
+    return Evidence(
+        context=cells.context,
+        item=number_items(cells.context),
+        positive=positive,
+        negative=negative,
+        impressions=cells.per_pair(),
+        fitted=fitted,
+        expected=expected,
+        squares=expected if squares is None else squares,
+    )
 
 
 def number_items(context: IntArray) -> IntArray:
@@ -102,81 +197,52 @@ def number_items(context: IntArray) -> IntArray:
     return np.arange(len(context)) - np.repeat(starts, np.diff(starts, append=len(context)))
 
 
-def any_success(attraction: FloatArray, weight: FloatArray) -> FloatArray:
-    """1 − ∏ₖ (1 − wₖ θₖ): the probability of at least one success, Eqs. (3) and (4)."""
-    return np.asarray(1 - np.prod(1 - weight * attraction, axis=-1))
+def product_above(factors: FloatArray) -> FloatArray:
+    """∏_{j<k} of the factors, for every position k."""
+    product = np.cumprod(factors, axis=-1)
+    return np.concatenate([np.ones((*product.shape[:-1], 1)), product[..., :-1]], axis=-1)
 
 
-def expected_successes(attraction: FloatArray, weight: FloatArray) -> FloatArray:
-    """Σₖ wₖ θₖ: the expected number of successes, Eq. (5)."""
-    return np.asarray(np.sum(weight * attraction, axis=-1))
+def by_position(parameter: FloatArray, length: int, beyond: float) -> FloatArray:
+    """A position parameter for lists of this length, with `beyond` where no logged list had an item."""
+    return np.pad(parameter, (0, max(0, length - len(parameter))), constant_values=beyond)[:length]
 
 
-def read_probabilities(name: str, given: object) -> tuple[float, ...]:
-    """Position parameters as a user gave them: a list of probabilities, or empty to have them fitted."""
+def heaviest_first(weight: FloatArray, lists: int) -> IntArray:
+    """The positions of sorted items where the k-th best item belongs to the k-th heaviest position."""
+    return np.tile(np.argsort(-weight, kind="stable"), (lists, 1))
+
+
+def read_probabilities(name: str, values: object) -> tuple[float, ...]:
+    """Position parameters as a user wrote them: a list of probabilities, or empty to have them fitted."""
     try:
-        numbers = tuple(map(float, given))  # type: ignore[call-overload]
+        numbers = tuple(map(float, values))  # type: ignore[call-overload]
     except (TypeError, ValueError):
-        raise UsageError(f"{name} is {given}; write a list of probabilities, such as [1, 0.7, 0.5].") from None
+        raise UsageError(f"{name} is {values}; write a list of probabilities, such as [1, 0.7, 0.5].") from None
     if not all(0 <= p <= 1 for p in numbers):
         raise UsageError(f"{name} must be probabilities between 0 and 1; it is {list(numbers)}.")
     return numbers
 
 
-def check_positions(name: str, given: tuple[float, ...], positions: int) -> None:
-    """Given position parameters cover every logged position."""
-    if 0 < len(given) < positions:
-        raise UsageError(f"{name} has {len(given)} values, but the log shows lists of up to {positions} positions.")
+def check_positions(name: str, values: tuple[float, ...], positions: int) -> None:
+    """Position parameters in the settings cover every logged position."""
+    if 0 < len(values) < positions:
+        raise UsageError(f"{name} has {len(values)} values, but the log shows lists of up to {positions} positions.")
 
 
-def fixed_point(
-    step: Callable[[FloatArray], FloatArray], start: FloatArray, tolerance: float, groups: IntArray, rounds: int
-) -> tuple[FloatArray, BoolArray]:
-    """The fixed points of a slowly converging `step` on probabilities, by squared extrapolation (SQUAREM).
-
-    `groups` says where the parameters of each group start, which have nothing to do with those of the others; each
-    comes to rest by itself, and it is told which of them have. Two steps give a direction r and its change v; the next
-    start is x + 2sr + s²v with s = |r|/|v|, which follows the slowest direction many steps at once. A guess outside
-    [0, 1] is clipped, and one that moves away is taken back, so that it costs a round and never the answer. A group is
-    at rest when a plain step moves none of its parameters by more than `tolerance`.
-    """
-    size = np.diff(groups, append=len(start))
-    of = np.repeat(np.arange(len(groups)), size)
-
-    def length(vector: FloatArray) -> FloatArray:
-        # Not by `norm`, which goes to as many threads as there are: their number would show in the last digits.
-        return np.asarray(np.sqrt(np.bincount(of, vector * vector, minlength=len(groups))))
-
-    x, fallback = start, start
-    before, longest, rest = np.full(len(groups), np.inf), np.full(len(groups), 4.0), np.zeros(len(groups), bool)
-    for _ in range(rounds):
-        first = step(x)
-        r = first - x
-        moved = length(r)
-        astray = ~(moved <= 2 * before) & ~rest  # the extrapolation went too far: go on from the plain steps before it
-        settles = ~astray & ~rest & (np.maximum.reduceat(np.abs(r), groups) < tolerance)
-        x = np.where(settles[of], first, x)
-        rest = rest | settles
-        if rest.all():
-            break
-        second = step(first)
-        v = second - first - r
-        bend = length(v)
-        stride = np.clip(np.divide(moved, bend, out=np.ones(len(groups)), where=bend > 0), 1.0, longest)
-        longest = np.where(stride == longest, longest * 4, longest)  # good enough for the limit: earns a longer one
-        s = stride[of]
-        guess = step(np.clip(x + 2 * s * r + s * s * v, 0.0, 1.0))
-        x = np.where(rest[of], x, np.where(astray[of], fallback, guess))
-        fallback = np.where((rest | astray)[of], x, second)
-        before, longest = np.where(astray, np.inf, moved), np.where(astray, 4.0, longest)
-    return x, rest
+def check_length(model: ClickModel, values: tuple[float, ...], positions: int) -> None:
+    """Position parameters in the settings are as many as simulated lists have positions."""
+    if values and len(values) != positions:
+        raise UsageError(
+            f"{model} has {len(values)} positions but the lists have {positions}. Set length={len(values)}."
+        )
 
 
 def warn_unsettled() -> None:
-    """Say that an iteration was cut off."""
+    """Warn that an iteration was cut off."""
     warnings.warn(
-        "The fit of the click model did not settle: some parameters still move, as they do where a log hardly "
-        "determines them. Look at the fitted values before you trust them.",
+        "The fit of the click model did not converge: the log hardly determines some parameters. Check the fitted "
+        "values before you trust them.",
         PrudentWarning,
         stacklevel=2,
     )

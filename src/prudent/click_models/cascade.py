@@ -5,8 +5,16 @@ from typing import ClassVar
 
 import numpy as np
 
-from prudent.base.arrays import FloatArray
-from prudent.click_models.base import ClickModel, Fitted, any_success, click_models
+from prudent.base.arrays import BoolArray, FloatArray, IntArray
+from prudent.click_models.base import (
+    ClickModel,
+    Evidence,
+    FittedModel,
+    Reward,
+    by_position,
+    click_models,
+    make_evidence,
+)
 from prudent.counts.cells import Cells
 
 
@@ -16,24 +24,75 @@ class Cascade(ClickModel):
     """The user reads from the top and stops at the first click (Sec. 5.1).
 
     An item is examined when nothing above it was clicked. The value of a list is the probability of a click,
-    ``V = 1 − ∏ (1 − θ)``, Eq. (3). Later clicks of one list say nothing here: on logs with several clicks per
-    list this model throws much away.
+    ``V = 1 − ∏ (1 − θ)``, Eq. (3). Later clicks of one list are ignored: on logs with several clicks per list this
+    model discards much of the evidence.
     """
 
     unit: ClassVar[str] = "probability of a click"
-    value = staticmethod(any_success)
+    reward: ClassVar[Reward] = "any-click"
+    complexity: ClassVar[int] = 3
 
-    def learn(self, cells: Cells, positions: int) -> Fitted:
-        """There is nothing to learn: whoever is at a position has come from the one above."""
-        return Fitted(self, np.ones(positions))
+    def fit(self, cells: Cells, positions: int) -> "FittedCascade":
+        """There is nothing to fit: every user who gets to a position comes from the one above."""
+        return FittedCascade(self, positions)
 
-    def trials(self, cells: Cells, parameter: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def typical(self, positions: int) -> "FittedCascade":
+        """The same."""
+        return FittedCascade(self, positions)
+
+
+@dataclass(frozen=True, eq=False)
+class FittedCascade(FittedModel):
+    """Reading from the top ends with the first click."""
+
+    def evidence(self, cells: Cells) -> Evidence:
         """First clicks against impressions with no click above or on them."""
         # App. A prints n₋ without (1 − Y), so that a click is a failure too, and n₊ with later clicks; we follow
         # its words: "examined and clicked", "examined, but did not click".
         examined = cells.prev == 0
-        return cells.per_pair(examined & cells.click), cells.per_pair(examined & ~cells.click)
+        return make_evidence(
+            self, cells, cells.per_pair(examined & cells.click), cells.per_pair(examined & ~cells.click)
+        )
 
-    def weight(self, parameter: FloatArray) -> FloatArray:
-        """All positions weigh the same."""
-        return parameter
+    def predict(self, attraction: FloatArray, clicks: BoolArray | None = None) -> FloatArray:
+        """P(no click above) θ."""
+        return read_from_top(self._known(attraction), np.zeros(attraction.shape[-1]), clicks)
+
+    def sample(self, attraction: FloatArray, rng: np.random.Generator) -> BoolArray:
+        """The first click."""
+        return click_from_top(self._known(attraction), np.zeros(attraction.shape[-1]), rng)
+
+    def value(self, attraction: FloatArray, reward: Reward | None = None) -> FloatArray:
+        """1 − ∏ (1 − θ); a list has one click at most, so all rewards are the same."""
+        return np.asarray(1 - np.prod(1 - self._known(attraction), axis=-1))
+
+    def place(self, scores: FloatArray) -> IntArray:
+        """From the top down: no order is better than another."""
+        return np.tile(np.arange(scores.shape[1]), (len(scores), 1))
+
+    def _known(self, attraction: FloatArray) -> FloatArray:
+        return attraction * by_position(np.ones(self.positions), attraction.shape[-1], beyond=0.0)
+
+
+def read_from_top(attraction: FloatArray, continuation: FloatArray, clicks: BoolArray | None) -> FloatArray:
+    """P(click at k) of users who go on after a click at k with probability λₖ, alone or given the clicks above."""
+    read = np.ones(attraction.shape)
+    for k in range(attraction.shape[-1] - 1):
+        theta, here = attraction[..., k], read[..., k]
+        if clicks is None:
+            read[..., k + 1] = here * (1 - theta + continuation[k] * theta)
+        else:
+            skipped = 1 - here * theta
+            still = np.divide(here * (1 - theta), skipped, out=np.zeros_like(here), where=skipped > 0)
+            read[..., k + 1] = np.where(clicks[..., k], continuation[k], still)
+    return np.asarray(attraction * read)
+
+
+def click_from_top(attraction: FloatArray, continuation: FloatArray, rng: np.random.Generator) -> BoolArray:
+    """Clicks of such users: u < θ is a click, and u < λₖθ one after which reading goes on."""
+    uniform = rng.random(attraction.shape)
+    clicks = uniform < attraction
+    leaves = clicks & (uniform >= continuation * attraction)
+    gone = np.logical_or.accumulate(leaves, axis=-1)
+    clicks[..., 1:] &= ~gone[..., :-1]
+    return clicks

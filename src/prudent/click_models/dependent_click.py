@@ -1,22 +1,29 @@
 """The dependent-click model."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 import numpy as np
 
-from prudent.base.arrays import FloatArray
+from prudent.base.arrays import BoolArray, FloatArray, IntArray
 from prudent.base.errors import UsageError, did_you_mean
+from prudent.base.numerics.squarem import fixed_point
 from prudent.click_models.base import (
     ClickModel,
-    Fitted,
-    any_success,
+    Evidence,
+    FittedModel,
+    Reward,
+    by_position,
+    check_length,
     check_positions,
     click_models,
-    fixed_point,
+    heaviest_first,
+    make_evidence,
     read_probabilities,
     warn_unsettled,
 )
+from prudent.click_models.cascade import click_from_top, read_from_top
 from prudent.counts.cells import Cells
 
 _TINY = 1e-300
@@ -29,11 +36,11 @@ class DependentClick(ClickModel):
 
     Everything down to the last click was examined, and everything when there is no click. Below the last click
     the user may have gone on and clicked nothing: ``tail=em`` counts those impressions with the probability of
-    that, ``tail=truncate`` leaves them out as the paper does, and so overestimates θ, because it drops
+    that; ``tail=truncate`` leaves them out as the paper does, and so overestimates θ, because it drops
     unclicked impressions only. The value of a list is the probability of a click after which the user leaves,
     ``V = 1 − ∏ (1 − (1 − λₖ) θ)``, Eq. (4).
 
-    ``continuation`` gives λ; otherwise it is fitted. No log of K positions identifies λ at position K, where
+    ``continuation`` sets λ; otherwise it is fitted. No log of K positions identifies λ at position K, where
     nobody can be seen to go on: it takes the value of position K − 1, and lists are ordered from the top down by
     lower bound rather than by fitted λ.
     """
@@ -42,37 +49,103 @@ class DependentClick(ClickModel):
     continuation: tuple[float, ...] = ()
 
     unit: ClassVar[str] = "probability of a satisfied click"
-    value = staticmethod(any_success)
+    reward: ClassVar[Reward] = "satisfied"
+    complexity: ClassVar[int] = 2
 
     def __post_init__(self) -> None:
         if self.tail not in ("em", "truncate"):
             raise UsageError(
-                f"dcm knows no tail={self.tail}.{did_you_mean(str(self.tail), ('em', 'truncate'))} Known: em, truncate."
+                f"dcm has no tail={self.tail}.{did_you_mean(str(self.tail), ('em', 'truncate'))} Known: em, truncate."
             )
         object.__setattr__(self, "continuation", read_probabilities("continuation", self.continuation))
 
-    def learn(self, cells: Cells, positions: int) -> Fitted:
-        """λ of every position, as given or from the clicks that were followed by others."""
+    def fit(self, cells: Cells, positions: int) -> "FittedDependentClick":
+        """λ of every position, as set or from the clicks that were followed by others."""
         check_positions("continuation", self.continuation, positions)
         if self.continuation:
-            return Fitted(self, np.array(self.continuation[:positions]))
+            return FittedDependentClick(self, positions, np.array(self.continuation[:positions]))
         if self.tail == "em":
             # Where a context has few lists, the means that stand for whole lists are of few: λ comes out too high.
             continuation = _Tails(cells.heaviest(), positions).fit_continuation()
         else:
             continuation = _last_click_rates(cells, positions)
-        return Fitted(self, continuation, learned="continuation", by_weight=False)
+        return FittedDependentClick(self, positions, continuation, learned=True)
 
-    def trials(self, cells: Cells, parameter: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def typical(self, positions: int) -> "FittedDependentClick":
+        """λ rises evenly from .65 to .90, unless it is set."""
+        check_length(self, self.continuation, positions)
+        # Rounded, so that the model stays readable where it is spelled out.
+        continuation = np.array(self.continuation[:positions] or np.linspace(0.65, 0.9, positions).round(3))
+        return FittedDependentClick(self, positions, continuation)
+
+
+@dataclass(frozen=True, eq=False)
+class FittedDependentClick(FittedModel):
+    """λ of every position."""
+
+    continuation: FloatArray
+    learned: bool = False
+
+    @property
+    def parameters(self) -> Mapping[str, FloatArray]:
+        """The fitted λ."""
+        return {"continuation": self.continuation} if self.learned else {}
+
+    @property
+    def pinned(self) -> ClickModel:
+        """The model with this parameter set."""
+        return replace(self.model, continuation=tuple(self.continuation.tolist()))  # type: ignore[type-var]
+
+    @property
+    def as_truth(self) -> "FittedDependentClick":
+        """With λ that is as good as set, so that the best lists are placed by it."""
+        return replace(self, learned=False)
+
+    def evidence(self, cells: Cells) -> Evidence:
         """Clicks against examinations without a click."""
         clicks, surely = _surely_examined(cells)
-        if self.tail == "truncate":
-            return clicks, surely - clicks
-        return clicks, _examined(cells, parameter) - clicks
+        examined = surely if self._truncated else _examined(cells, self.continuation)
+        return make_evidence(self, cells, clicks, examined - clicks)
 
-    def weight(self, parameter: FloatArray) -> FloatArray:
-        """A click counts when the user leaves after it."""
-        return np.asarray(1 - parameter)
+    def predict(self, attraction: FloatArray, clicks: BoolArray | None = None) -> FloatArray:
+        """P(still reading at k) θ."""
+        return read_from_top(attraction, self._onward(attraction), clicks)
+
+    def examined(self, attraction: FloatArray, clicks: BoolArray) -> FloatArray:
+        """1 down to the last click, or anywhere in a list without one; below it, P(the user went on | no click)."""
+        above: IntArray = np.cumsum(clicks, axis=-1) - clicks
+        total = clicks.sum(axis=-1, keepdims=True)
+        surely = (total == 0) | clicks | (above < total)
+        if self._truncated:
+            return np.asarray(surely, np.float64)
+        last = clicks.shape[-1] - 1 - np.argmax(clicks[..., ::-1], axis=-1)
+        onward = self._onward(attraction)[last][..., None]
+        unclicked = onward * np.prod(np.where(surely, 1.0, 1 - attraction), axis=-1, keepdims=True)
+        read = np.divide(unclicked, 1 - onward + unclicked, out=np.ones_like(unclicked), where=onward < 1)
+        return np.where(surely, 1.0, read)
+
+    def sample(self, attraction: FloatArray, rng: np.random.Generator) -> BoolArray:
+        """Clicks from the top down, until one after which the user leaves."""
+        return click_from_top(attraction, self._onward(attraction), rng)
+
+    def value(self, attraction: FloatArray, reward: Reward | None = None) -> FloatArray:
+        """1 − ∏ (1 − (1 − λₖ) θ), Eq. (4), unless another reward is asked for."""
+        if (reward or self.model.reward) != "satisfied":
+            return super().value(attraction, reward)
+        return np.asarray(1 - np.prod(1 - (1 - self._onward(attraction)) * attraction, axis=-1))
+
+    def place(self, scores: FloatArray) -> IntArray:
+        """From the top down where λ was fitted; where it was set, the best item has the smallest λ."""
+        if self.learned:
+            return np.tile(np.arange(scores.shape[1]), (len(scores), 1))
+        return heaviest_first(1 - self._onward(scores), len(scores))
+
+    @property
+    def _truncated(self) -> bool:
+        return getattr(self.model, "tail", "em") == "truncate"
+
+    def _onward(self, attraction: FloatArray) -> FloatArray:
+        return by_position(self.continuation, attraction.shape[-1], beyond=1.0)  # no click there satisfies
 
 
 def _surely_examined(cells: Cells) -> tuple[FloatArray, FloatArray]:
@@ -101,8 +174,8 @@ class _Tails:
 
     After a last click at l the user stopped, with probability 1 − λₗ, or read on and clicked nothing, with
     λₗ ∏_{j>l} (1 − θⱼ). So ``w = λₗ P / (1 − λₗ + λₗ P)`` is the weight of an impression in that tail, with
-    ``P = ∏ (1 − θⱼ)``. The product runs over whole lists, which the counts have forgotten: the item's own factor
-    is exact, and each other position j contributes the mean of (1 − θ) over all tails of its context and l.
+    ``P = ∏ (1 − θⱼ)``. The product runs over whole lists, which counts do not keep: the item's own factor is
+    exact, and each other position j contributes the mean of (1 − θ) over all tails of its context and l.
     """
 
     def __init__(self, cells: Cells, positions: int) -> None:

@@ -1,21 +1,26 @@
 """The position-based model."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 import numpy as np
 
-from prudent.base.arrays import FloatArray, IntArray
+from prudent.base.arrays import BoolArray, FloatArray, IntArray
 from prudent.base.errors import LogError, NotIdentifiedError, UsageError, did_you_mean
+from prudent.base.numerics.squarem import fixed_point
 from prudent.base.spec import as_number
 from prudent.click_models.base import (
     ClickModel,
-    Fitted,
+    Evidence,
+    FittedModel,
+    Reward,
+    by_position,
+    check_length,
     check_positions,
     click_models,
-    expected_successes,
-    fixed_point,
+    heaviest_first,
+    make_evidence,
     read_probabilities,
     warn_unsettled,
 )
@@ -25,10 +30,10 @@ from prudent.counts.sampling import MOST
 LINK = 20
 """Impressions that an item needs at each of two positions before it links them.
 
-With fewer, the ratio of the two examinations would hang on a click or two.
+With fewer, the ratio of the two examination probabilities would depend on a click or two.
 """
 ENOUGH = 10
-"""Impressions that an item needs at all positions together to have a say in fitting p."""
+"""Impressions that an item needs at all positions together to take part in fitting p."""
 _SEED = 20_240_611  # of the sample; any fixed number does
 _TINY = 1e-300  # keeps 0/0, of a pair without clicks, at 0
 
@@ -43,27 +48,28 @@ class PositionBased(ClickModel):
     harmonic mean of p, and n exceeds the number of impressions, so that bounds are too narrow. The value of a list is
     the expected number of clicks, ``V = Σ pₖ θ``, Eq. (5).
 
-    ``examination`` gives p; otherwise it is fitted to all contexts together and scaled to a maximum of 1 (only
-    the product pₖθ is ever seen): ``fit=em`` maximises the likelihood, ``fit=als`` is the paper's alternating
+    ``examination`` sets p; otherwise it is fitted to all contexts together and scaled to a maximum of 1 (only
+    the product pₖθ is ever seen): ``solver=em`` maximises the likelihood, ``solver=als`` is the paper's alternating
     least squares. ``smooth`` adds that many clicked and as many unclicked pseudo-observations to every item while
     p is fitted: 1 steepens p, because rarely clicked items stand low in lists and a pseudo-click there counts most.
     Positions that share no item cannot be compared; then fitting is refused.
     """
 
     counts: Literal["examined", "weighted"] = "examined"
-    fit: Literal["em", "als"] = "em"
+    solver: Literal["em", "als"] = "em"
     smooth: float = 0.01
     examination: tuple[float, ...] = ()
 
     unit: ClassVar[str] = "expected clicks"
-    value = staticmethod(expected_successes)
+    reward: ClassVar[Reward] = "clicks"
+    complexity: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
-        for setting, known in (("counts", ("examined", "weighted")), ("fit", ("em", "als"))):
+        for setting, known in (("counts", ("examined", "weighted")), ("solver", ("em", "als"))):
             word = getattr(self, setting)
             if word not in known:
                 raise UsageError(
-                    f"pbm knows no {setting}={word}.{did_you_mean(str(word), known)} Known: {', '.join(known)}."
+                    f"pbm has no {setting}={word}.{did_you_mean(str(word), known)} Known: {', '.join(known)}."
                 )
         object.__setattr__(self, "examination", read_probabilities("examination", self.examination))
         if not 1e-9 <= as_number(self.smooth) < float("inf"):
@@ -71,44 +77,87 @@ class PositionBased(ClickModel):
         if self.counts == "weighted" and 0 in self.examination:
             raise UsageError("counts=weighted divides by the examination of each position; none may be 0.")
 
-    def learn(self, cells: Cells, positions: int) -> Fitted:
-        """Examination p of every position, as given or fitted to the items that link them."""
+    def fit(self, cells: Cells, positions: int) -> "FittedPositionBased":
+        """Examination p of every position, as set or fitted to the items that link them."""
         check_positions("examination", self.examination, positions)
         if self.examination:
-            return Fitted(self, np.array(self.examination[:positions]))
+            return FittedPositionBased(self, positions, np.array(self.examination[:positions]))
         pair, position, shown, clicked = per_position(cells.heaviest())
         apart = separate_positions(pair, position, shown, positions)
         if len(apart) > 1:
             raise NotIdentifiedError(
                 f"pbm is not identified: {not_compared(apart)}. Set examination=[...], use dcm, or swap a "
-                "few neighbouring items in production now and then."
+                "few neighbouring items in production now and then.",
+                parameter="examination",
             )
         table = pair, position, shown, clicked, positions
-        examination = fit_em(*table, self.smooth) if self.fit == "em" else fit_als(*table)
+        examination = fit_em(*table, self.smooth) if self.solver == "em" else fit_als(*table)
         if self.counts == "weighted" and not examination.all():
             dark = (np.flatnonzero(examination == 0) + 1).tolist()
             raise LogError(
-                f"counts=weighted divides by the examination of each position, which fit={self.fit} puts at 0 for "
-                f"{name_groups([dark])}: no often shown item was clicked there. Use counts=examined."
+                f"counts=weighted divides by the examination of each position, which solver={self.solver} puts at 0 "
+                f"for {name_groups([dark])}: no often shown item was clicked there. Use counts=examined."
             )
-        return Fitted(self, examination, learned="examination")
+        return FittedPositionBased(self, positions, examination, learned=True)
 
-    def trials(self, cells: Cells, parameter: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def typical(self, positions: int) -> "FittedPositionBased":
+        """pₖ = k^−0.7, unless it is set."""
+        check_length(self, self.examination, positions)
+        # Rounded, so that the model stays readable where it is spelled out.
+        typical = (np.arange(1, positions + 1) ** -0.7).round(3)
+        return FittedPositionBased(self, positions, np.array(self.examination[:positions] or typical))
+
+
+@dataclass(frozen=True, eq=False)
+class FittedPositionBased(FittedModel):
+    """p of every position."""
+
+    examination: FloatArray
+    learned: bool = False
+
+    @property
+    def parameters(self) -> Mapping[str, FloatArray]:
+        """The fitted p."""
+        return {"examination": self.examination} if self.learned else {}
+
+    @property
+    def pinned(self) -> ClickModel:
+        """The model with this parameter set."""
+        return replace(self.model, examination=tuple(self.examination.tolist()))  # type: ignore[type-var]
+
+    def evidence(self, cells: Cells) -> Evidence:
         """Clicks against expected examinations without a click."""
-        examination = parameter[cells.position - 1]
-        if self.counts == "examined":
-            clicks = cells.per_pair(cells.click)
-            looks = np.bincount(cells.pair, cells.n * examination, minlength=cells.pairs)
-            return clicks, np.maximum(0.0, looks - clicks)
-        shares = cells.n / examination
-        positive, negative = (
-            np.bincount(cells.pair[of], shares[of], minlength=cells.pairs) for of in (cells.click, ~cells.click)
-        )
-        return np.asarray(positive, float), np.asarray(negative, float)
+        examination = self.examination[cells.position - 1]
+        clicks = cells.per_pair(cells.click)
+        expected = np.bincount(cells.pair, cells.n * examination, minlength=cells.pairs).astype(float, copy=False)
+        squares = np.bincount(cells.pair, cells.n * examination**2, minlength=cells.pairs).astype(float, copy=False)
+        positive, negative = clicks, np.maximum(0.0, expected - clicks)
+        if getattr(self.model, "counts", "examined") == "weighted":
+            shares = cells.n / examination
+            positive, negative = (
+                np.bincount(cells.pair[which], shares[which], minlength=cells.pairs).astype(float, copy=False)
+                for which in (cells.click, ~cells.click)
+            )
+        return make_evidence(self, cells, positive, negative, expected=expected, squares=squares)
 
-    def weight(self, parameter: FloatArray) -> FloatArray:
-        """A click counts wherever it happens."""
-        return parameter
+    def predict(self, attraction: FloatArray, clicks: BoolArray | None = None) -> FloatArray:
+        """pₖθ, whatever else is clicked."""
+        return np.asarray(self._examination(attraction) * attraction)
+
+    def examined(self, attraction: FloatArray, clicks: BoolArray) -> FloatArray:
+        """pₖ."""
+        return np.broadcast_to(self._examination(attraction), attraction.shape)
+
+    def sample(self, attraction: FloatArray, rng: np.random.Generator) -> BoolArray:
+        """Independent clicks."""
+        return np.asarray(rng.random(attraction.shape) < self.predict(attraction))
+
+    def place(self, scores: FloatArray) -> IntArray:
+        """The k-th best item at the k-th most examined position, by the rearrangement inequality."""
+        return heaviest_first(self._examination(scores), len(scores))
+
+    def _examination(self, attraction: FloatArray) -> FloatArray:
+        return by_position(self.examination, attraction.shape[-1], beyond=0.0)
 
 
 def per_position(cells: Cells) -> tuple[IntArray, IntArray, FloatArray, FloatArray]:

@@ -1,11 +1,11 @@
-"""Seeded click logs with known answers: for tests, for benchmarks, and for what-ifs of your own.
+"""Simulated click logs with known ground truth, from a seed.
 
-A `World` is the truth: what attracts whom, how users click, and which lists the production ranker shows. `draw`
-makes lists and clicks from it, `write_log` puts them into a file that `prudent.Log` opens, and `write_truth` keeps
-what a log never tells. The same seed gives the same lists, however many of them are drawn at a time.
+A `World` is the ground truth: attraction, how users click, and which lists the production ranker shows. `draw`
+makes lists and clicks from it, `write_log` writes them to a file that `prudent.Log` opens, and `write_truth` writes the
+attraction. The same seed gives the same lists, however many of them are drawn at a time.
 
 >>> world = make_world("pbm", contexts=3, items=(4, 6), length=2, seed=7)
->>> print(world.click_model)
+>>> print(world.users.pinned)
 pbm(examination=[1, 0.616])
 >>> shown = next(draw(world, lists=5, seed=7))
 >>> shown.items.shape, shown.clicks.shape
@@ -26,7 +26,8 @@ from numpy.typing import NDArray
 
 from prudent.base.arrays import FloatArray, IntArray
 from prudent.base.errors import UsageError
-from prudent.click_models import ClickModel, click_models
+from prudent.click_models.base import FittedModel, click_models
+from prudent.counts.lists import ListBatch
 from prudent.engines.duckdb.engine import DuckDB
 from prudent.logs.log import Layout
 from prudent.storage.files import replacing
@@ -47,8 +48,7 @@ class World:
     attraction: FloatArray  # θ of every pair
     score: FloatArray  # what the production ranker believes of it
     share: FloatArray  # of the lists, per context; sums to 1
-    kind: str  # of click model: cm, dcm or pbm
-    position: FloatArray  # per position: λ_k of dcm and cm (where it is 0), p_k of pbm
+    users: FittedModel  # how they click
     exploration: float  # scale of the Gumbel noise on the scores, fresh for every list
     contexts: NDArray[Any]  # their names
     items: NDArray[Any]  # the name of every pair's item
@@ -57,19 +57,7 @@ class World:
     @property
     def length(self) -> int:
         """K, the number of positions; a context with fewer items shows them all."""
-        return len(self.position)
-
-    @property
-    def click_model(self) -> ClickModel:
-        """The true click model, position parameters included; `str()` of it can be given to `prudent.rank`."""
-        if self.kind == "cm":
-            return click_models["cm"]()
-        return click_models[self.kind](**{_PARAMETER[self.kind]: tuple(self.position.tolist())})
-
-    @property
-    def weight(self) -> FloatArray:
-        """What each position counts in the value of a list: p_k, or the chance 1 − λ_k that a click satisfies."""
-        return self.position if self.kind == "pbm" else 1 - self.position
+        return self.users.positions
 
 
 class Draw(NamedTuple):
@@ -78,9 +66,6 @@ class Draw(NamedTuple):
     context: IntArray  # number of the context
     items: IntArray  # numbers of the pairs, top down; −1 below the end of a short list
     clicks: NDArray[np.uint8]
-
-
-_PARAMETER = {"dcm": "continuation", "pbm": "examination"}
 
 
 def make_world(
@@ -98,8 +83,8 @@ def make_world(
     """Draw a world.
 
     model
-        ``cm``, ``dcm`` or ``pbm``. With its position parameters, such as ``dcm(continuation=[0.5, 0.6])``, or
-        else with λ rising evenly from .65 to .90, or p_k = k^−0.7.
+        Any registered click model, with its parameters, such as ``dcm(continuation=[0.5, 0.6])``, or else with
+        typical ones.
     contexts, items
         How many, and between which two numbers of items each of them has.
     attraction
@@ -123,7 +108,7 @@ def make_world(
     _check(isfinite(quality), f"quality is {quality:g}; it must be a number.")
     _check(length >= 1, f"length is {length}; a list has at least 1 position.")
     _check(0 <= exploration < inf, f"exploration is {exploration:g}; it must be a number, and not negative.")
-    kind, position = _positions(model, length)
+    users = click_models.parse(model).typical(length)
     random = _streams(seed)[0]
 
     offsets = np.concatenate([[0], np.cumsum(random.integers(items[0], items[1] + 1, contexts))])
@@ -136,8 +121,7 @@ def make_world(
         attraction=theta,
         score=quality * (np.log(theta) - np.log1p(-theta)) + random.standard_normal(pairs),
         share=share / share.sum(),
-        kind=kind,
-        position=position,
+        users=users,
         exploration=exploration,
         contexts=np.arange(contexts, dtype=np.int32),
         # In random order: were better items to have smaller names, breaking ties by name would be a good ranker.
@@ -155,23 +139,30 @@ def make_world(
     )
 
 
-def _positions(model: str, length: int) -> tuple[str, FloatArray]:
-    """Read the kind of a click model and its K position parameters, given or default."""
-    parsed = click_models.parse(model)
-    kind = str(parsed).partition("(")[0]
-    if kind == "cm":
-        return kind, np.zeros(length)
-    _check(kind in _PARAMETER, f"Cannot simulate {model!r}. Known: cm, dcm, pbm.")
-    given = getattr(parsed, _PARAMETER[kind])
-    if given:
-        _check(
-            len(given) == length,
-            f"{model} has {len(given)} positions but the lists have {length}. Say length={len(given)}.",
-        )
-        return kind, np.array(given, float)
-    # Rounded, so that the model stays readable where it is spelled out.
-    default = np.linspace(0.65, 0.9, length) if kind == "dcm" else np.arange(1, length + 1) ** -0.7
-    return kind, np.asarray(default, float).round(3)
+def nameless_world(sizes: IntArray, theta: FloatArray, score: FloatArray, users: FittedModel) -> World:
+    """A ground truth without names, with users as they were fitted; contexts are equally frequent."""
+    contexts = len(sizes)
+    return World(
+        offsets=np.concatenate([[0], np.cumsum(sizes)]),
+        attraction=theta,
+        score=score,
+        share=np.full(contexts, 1 / contexts),
+        users=users.as_truth,
+        exploration=1.0,
+        contexts=np.arange(contexts),
+        items=np.arange(theta.size),
+    )
+
+
+def pairs_of(world: World) -> IntArray:
+    """The context of each pair."""
+    return np.repeat(np.arange(len(world.contexts)), np.diff(world.offsets))
+
+
+def clicked(world: World, lists: IntArray, rng: np.random.Generator) -> ListBatch:
+    """Lists of pair numbers with simulated clicks."""
+    clicks = world.users.sample(_attraction(world, lists), rng)
+    return ListBatch(pairs_of(world), lists, clicks, np.ones(len(lists), np.int64))
 
 
 def draw(world: World, lists: int, seed: int = 0, chunk: int | None = None) -> Iterator[Draw]:
@@ -196,46 +187,27 @@ def draw(world: World, lists: int, seed: int = 0, chunk: int | None = None) -> I
         best = np.argsort(loss[context] - noise, axis=1)[:, : world.length]
         shown = np.arange(world.length) < sizes[context, None]
         items = np.where(shown, best + world.offsets[context, None], -1)
-        yield Draw(context, items, click(world, items, users.random(items.shape)))
-
-
-def click(world: World, items: IntArray, uniform: FloatArray) -> NDArray[np.uint8]:
-    """Clicks on lists, from one uniform number u per position.
-
-    ``pbm``: a click where u < p_k θ. ``dcm``: reading from the top, u < θ is a click, and u < λ_k θ one after
-    which reading goes on, so that P(going on | click at k) = λ_k. ``cm`` is the same with λ = 0.
-    """
-    attraction = _attraction(world, items)
-    if world.kind == "pbm":
-        return (uniform < world.position * attraction).view(np.uint8)
-    clicks = uniform < attraction
-    leaves = clicks & (uniform >= world.position * attraction)
-    gone = np.logical_or.accumulate(leaves, axis=1)
-    clicks[:, 1:] &= ~gone[:, :-1]
-    return clicks.view(np.uint8)
+        yield Draw(context, items, world.users.sample(_attraction(world, items), users).view(np.uint8))
 
 
 def value(world: World, items: IntArray) -> FloatArray:
-    """Value V of lists of pair numbers (−1 for none), in truth.
-
-    ``cm``: 1 − ∏(1 − θ_k). ``dcm``: 1 − ∏(1 − (1 − λ_k) θ_k). ``pbm``: Σ p_k θ_k, the expected number of clicks.
-    """
-    return world.click_model.value(_attraction(world, items), world.weight[: items.shape[1]])
+    """True value of lists of pair numbers (−1 for none), by the reward of the users' click model."""
+    return world.users.value(_attraction(world, items))
 
 
 def best_lists(world: World) -> IntArray:
-    """Find the list of the highest value for every context, as pair numbers.
+    """The list of the highest value for every context, as pair numbers.
 
-    Not by way of `prudent.policies.ranking`, whose lists are to be graded against these.
+    Not by `prudent.policies.ranking`, whose lists are graded against these.
     """
     sizes = np.minimum(np.diff(world.offsets), world.length)
     best = np.argsort(_losses(world, world.attraction), axis=1, kind="stable")
     lists = np.full((len(sizes), world.length), -1)
     for size in np.unique(sizes):
         rows = np.flatnonzero(sizes == size)
-        # The more a position weighs, the better its item; a short list has only the first positions.
-        places = np.argsort(-world.weight[:size], kind="stable")
-        lists[np.ix_(rows, places)] = best[rows, :size] + world.offsets[rows, None]
+        items = best[rows, :size] + world.offsets[rows, None]
+        places = world.users.place(world.attraction[items])
+        lists[rows[:, None], places] = items
     return lists
 
 
@@ -331,7 +303,7 @@ def _form(path: Path, layout: Layout) -> str:
 def _manifest(
     world: World, draw: Mapping[str, object] | None = None, results: Mapping[str, object] | None = None
 ) -> Manifest:
-    settings = {"model": str(world.click_model), "world": dict(world.settings), **({"draw": draw} if draw else {})}
+    settings = {"model": str(world.users.pinned), "world": dict(world.settings), **({"draw": draw} if draw else {})}
     return Manifest("simulation", settings, results=results or {})
 
 

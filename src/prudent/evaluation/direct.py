@@ -1,7 +1,7 @@
-"""What a click model, fitted to the held-out lists again, says about the policy's lists, and how sure it is.
+"""A click model fitted to the holdout: the expected reward of the policy's lists, and its uncertainty.
 
-All three models have one form: position k earns ``aₖθₖ ∏_{j<k} (1 − bⱼθⱼ)``. It is linear in every θ, and θ of
-different items are independent, so that the expected reward is that of expected θ.
+The expected reward of a list is linear in the θ of each of its items, and θ of different items are independent, so that
+the expected reward is that of expected θ.
 
 Three things are uncertain.
 
@@ -25,13 +25,10 @@ import numpy as np
 from scipy.special import expit, logit
 
 from prudent.base.arrays import BoolArray, FloatArray, IntArray
-from prudent.base.errors import LogError, NotIdentifiedError, PrudentWarning
-from prudent.click_models import Auto, Cascade, ClickModel, DependentClick, PositionBased, click_models
-from prudent.click_models.base import Fitted
-from prudent.click_models.position_based import per_position, separate_positions
-from prudent.click_models.predict import behind, foresee, log_likelihood, split_lists, total
+from prudent.base.errors import NotIdentifiedError, PrudentWarning
+from prudent.click_models.base import ClickModel, FittedModel, click_models
+from prudent.click_models.selection import Choice, resolve
 from prudent.counts.cells import Cells
-from prudent.counts.lists import ListBatch
 from prudent.evaluation.holdout import CannotTellError, HeldOut, Reward
 
 GROUPS = 20
@@ -42,39 +39,30 @@ _CHUNK = 40_000  # lists that become cells at a time
 _SEED = 20_260_611  # of samples and groups; any fixed number does
 
 
-class Chances(NamedTuple):
-    """The a and b of every position."""
-
-    click: FloatArray
-    stop: FloatArray
-
-
-def chances(model: ClickModel, parameter: FloatArray, reward: Reward) -> Chances:
-    """How a click model earns this reward."""
-    one = np.ones_like(parameter)
-    if isinstance(model, PositionBased):
-        return Chances(parameter, 0 * one if reward == "clicks" else parameter)
-    if isinstance(model, DependentClick) and reward == "clicks":
-        return Chances(one, 1 - parameter)
-    if isinstance(model, DependentClick | Cascade):
-        return Chances(one, one)
-    raise CannotTellError(f"The expected reward of a list is not known for {model}.")
-
-
-def rewards(theta: FloatArray, form: Chances) -> FloatArray:
+def rewards(fitted: FittedModel, theta: FloatArray, reward: Reward) -> FloatArray:
     """The expected reward of every position of lists, one row each; θ is 0 below their ends."""
-    reach = np.cumprod(1 - form.stop * theta, axis=1)
-    reach = np.hstack([np.ones((len(theta), 1)), reach[:, :-1]])
-    return np.asarray(form.click * theta * reach)
+    return fitted.rewards(theta, reward)
 
 
-def slopes(theta: FloatArray, form: Chances, part: FloatArray) -> FloatArray:
-    """By how much the expected reward, of which each position counts in `part`, grows with each θ."""
-    earned = rewards(theta, form) * part
-    below = np.cumsum(earned[:, ::-1], axis=1)[:, ::-1] - earned
-    reach = np.cumprod(1 - form.stop * theta, axis=1)
-    reach = np.hstack([np.ones((len(theta), 1)), reach[:, :-1]])
-    return np.asarray(part * form.click * reach - form.stop / (1 - form.stop * theta) * below)
+def slopes(fitted: FittedModel, theta: FloatArray, reward: Reward, part: FloatArray) -> FloatArray:
+    """By how much the expected reward, of which each position counts in `part`, grows with each θ.
+
+    The probability of any clicks is linear in each θ, because an item stands once in a list: a difference quotient is
+    the derivative, whatever the step.
+    """
+    grown = np.zeros(theta.shape)
+    for k in range(theta.shape[1]):
+        low, high = np.maximum(theta[:, k] - _STEP, 0.0), np.minimum(theta[:, k] + _STEP, 1 - _STEP)
+        ends = []
+        for end in (low, high):
+            moved = theta.copy()
+            moved[:, k] = end
+            ends.append(np.sum(fitted.rewards(moved, reward) * part, axis=1))
+        grown[:, k] = (ends[1] - ends[0]) / (high - low)
+    return grown
+
+
+_STEP = 0.02  # small steps would lose digits; at θ = 1 a skip is impossible, and predictions given one make no sense
 
 
 class Trials(NamedTuple):
@@ -108,7 +96,7 @@ class Prior(NamedTuple):
 
 
 class Belief(NamedTuple):
-    """The items of the policy's lists, one row per context: θ and how it was found."""
+    """The posterior of the items of the policy's lists, one row per context."""
 
     theta: FloatArray  # 0 where there is no item
     trials: FloatArray  # s + n, of the prior and of the lists
@@ -129,37 +117,32 @@ class Direct:
         return np.asarray(self.held.known & ~(self.held.target < -1).any(axis=1))
 
     @cached_property
-    def fitted(self) -> Fitted:
-        """Position parameters, from some contexts."""
+    def choice(self) -> Choice:
+        """The click model, which `auto` chooses by the held-out clicks."""
+        return resolve(self.model, self._learning.shown)
+
+    @cached_property
+    def fitted(self) -> FittedModel:
+        """The parameters that contexts share, fitted to a sample of them."""
         lists = self._learning.shown()
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", PrudentWarning)  # that `auto` took dcm, which `note` says
+            warnings.simplefilter("ignore", PrudentWarning)  # about the choice of auto, which `note` explains
             try:
-                chosen = choose_model(lists) if isinstance(self.model, Auto) else self.model
-                return chosen.learn(lists.cells, self.held.length)
+                return self.choice.model.fit(lists.cells, self.held.length)
             except NotIdentifiedError as error:
                 raise CannotTellError(str(error)) from error
 
-    @cached_property
+    @property
     def assumed(self) -> bool:
-        """Whether `auto` had to take a model for want of a choice: where pbm is not identified, nobody can compare."""
-        if not isinstance(self.model, Auto) or isinstance(self.fitted.model, PositionBased):
-            return False
-        pair, position, shown, _ = per_position(self._learning.shown().cells.heaviest())
-        return len(separate_positions(pair, position, shown, self.held.length)) > 1
+        """Whether `auto` took a model that these lists cannot compare with the simplest one."""
+        return self.choice.assumed
 
     @property
     def note(self) -> str:
-        """Which model `auto` has chosen."""
-        if not isinstance(self.model, Auto):
+        """Which model `auto` has chosen, and why no other."""
+        if self.choice.model == self.model:
             return ""
-        why = ", for want of a choice: pbm is not identified on these lists" if self.assumed else ""
-        return f"The click model is {self.fitted.model}{why}."
-
-    @cached_property
-    def form(self) -> Chances:
-        """How the model earns the reward."""
-        return chances(self.fitted.model, self.fitted.parameter, self.reward)
+        return " ".join(filter(None, [f"The click model is {self.choice.model}.", self.choice.note]))
 
     @cached_property
     def prior(self) -> Prior:
@@ -174,9 +157,9 @@ class Direct:
     @cached_property
     def expected(self) -> FloatArray:
         """The expected reward of every position of the policy's lists."""
-        return rewards(self.belief.theta, self.form)
+        return rewards(self.fitted, self.belief.theta, self.reward)
 
-    # Below, `part` has a row per context, and says how much of each position's reward is asked for.
+    # Below, `part` has a row per context: the share of each position's reward to count.
 
     def value(self, part: FloatArray) -> FloatArray:
         """The expected reward of each context."""
@@ -185,7 +168,7 @@ class Direct:
     def moves(self, part: FloatArray, rows: int = 100_000) -> FloatArray:
         """How far each list moves the sum of these values: N · slope · (y − θx)/(s + n) of each item it shows."""
         held = self.held
-        slope = slopes(self.belief.theta, self.form, part) * (held.logged * self.supported)[:, None]
+        slope = slopes(self.fitted, self.belief.theta, self.reward, part) * (held.logged * self.supported)[:, None]
         there = held.target >= 0
         usual = float(self.belief.theta[there].mean())  # of items that the policy did not choose
         step, theta = np.zeros(len(held.pair_context)), np.full(len(held.pair_context), usual)
@@ -196,13 +179,14 @@ class Direct:
             some = slice(first, first + rows)
             items, clicks = held.items[some], held.clicks[some]
             own = np.where(items >= 0, theta[items], 0.0)
-            hits, trials = examinations(self.fitted, clicks, own)
-            moved[some] = np.sum(np.where(items >= 0, step[items], 0.0) * (hits - own * trials), axis=1)
+            examined = self.fitted.examined(own, clicks)
+            hits = clicks & (examined > 0)  # a click that the model excludes is no evidence about θ
+            moved[some] = np.sum(np.where(items >= 0, step[items], 0.0) * (hits - own * examined), axis=1)
         return moved
 
     def shrinking(self, part: FloatArray) -> FloatArray:
         """The variance of each context's value that comes from shrinking θ."""
-        slope = slopes(self.belief.theta, self.form, part)
+        slope = slopes(self.fitted, self.belief.theta, self.reward, part)
         return np.asarray(np.sum(slope**2 * self.belief.shrinking, axis=1))
 
     def shared(self, part: FloatArray, contexts: BoolArray) -> float:
@@ -212,10 +196,10 @@ class Direct:
         if not weight.any():
             return 0.0
 
-        def spread(replicates: Sequence[tuple[FloatArray, Chances]]) -> float:
+        def spread(replicates: Sequence[tuple[FloatArray, FittedModel]]) -> float:
             means = [
-                np.sum(weight * np.sum(rewards(theta, form) * part[self._probed], axis=1)) / weight.sum()
-                for theta, form in replicates
+                np.sum(weight * np.sum(rewards(fitted, theta, self.reward) * part[self._probed], axis=1)) / weight.sum()
+                for theta, fitted in replicates
             ]
             return float((len(means) - 1) * np.var(means)) if means else 0.0
 
@@ -257,16 +241,16 @@ class Direct:
         return self.held.contexts < GROUPS
 
     @cached_property
-    def _learned_again(self) -> list[tuple[FloatArray, Chances]]:
-        """θ of the probed contexts, and the form, as learned without each of the groups."""
-        found = []
+    def _learned_again(self) -> list[tuple[FloatArray, FittedModel]]:
+        """θ of the probed contexts, and the fitted model, without each of the groups."""
+        replicates = []
         if self._few:
             for left in self._without_lists:
                 fitted = self._learn_again(left.shown().cells)
                 trials = try_items(left, fitted)
                 theta = believe(trials, learn_prior(trials, self.supported)).theta
-                found.append((theta, chances(fitted.model, fitted.parameter, self.reward)))
-            return found
+                replicates.append((theta, fitted))
+            return replicates
         learning, probe = self._learning, self._probe
         group = np.random.default_rng(_SEED + 1).permutation(np.arange(learning.contexts) % GROUPS)
         of_probed = group[np.searchsorted(self._learned, self._probed)]
@@ -275,15 +259,15 @@ class Direct:
             fitted = self._learn_again(learning.shown(without).cells)
             trials = try_items(probe, fitted)
             prior = learn_prior(trials, self.supported[self._probed] & (of_probed != number))
-            found.append((believe(trials, prior).theta, chances(fitted.model, fitted.parameter, self.reward)))
-        return found
+            replicates.append((believe(trials, prior).theta, fitted))
+        return replicates
 
     @cached_property
-    def _replayed(self) -> list[tuple[FloatArray, Chances]]:
+    def _replayed(self) -> list[tuple[FloatArray, FittedModel]]:
         """The same with parameters and prior as they are; nothing where no lists are left out."""
         if not self._few:
             return []
-        return [(believe(try_items(left, self.fitted), self.prior).theta, self.form) for left in self._without_lists]
+        return [(believe(try_items(left, self.fitted), self.prior).theta, self.fitted) for left in self._without_lists]
 
     @cached_property
     def _without_lists(self) -> list[HeldOut]:
@@ -293,40 +277,17 @@ class Direct:
         left = (held.n - (held.n + (shift + number) % GROUPS) // GROUPS for number in range(GROUPS))
         return [replace(held, lists=replace(held.lists, n=n)) for n in left]
 
-    def _learn_again(self, cells: Cells) -> Fitted:
+    def _learn_again(self, cells: Cells) -> FittedModel:
         model = self.fitted.model
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", PrudentWarning)
             try:
-                return model.learn(cells, self.held.length)
+                return model.fit(cells, self.held.length)
             except NotIdentifiedError as error:
                 raise CannotTellError(
                     f"{model} is only just identified: without a twentieth of these lists it would not be. Hold out "
                     "more of them, or ask another model, as in dm(model=dcm)."
                 ) from error
-
-
-_HOLDOUT, _SURE = 0.2, 2.0  # a share of lists to compare models on; standard errors that count
-
-
-def choose_model(lists: ListBatch) -> ClickModel:
-    """What ``auto`` takes here: pbm, unless another model foresees a part of the lists better by more than noise.
-
-    `prudent rank` goes by the same rule. Where pbm is not identified there is nothing to compare, and it is ``auto``.
-    """
-    train, test = split_lists(lists, _HOLDOUT, _SEED)
-    if not train.clicks.any() or not len(test.n):
-        return Auto()
-    found = {}
-    for model in (PositionBased(), DependentClick(), Cascade()):
-        try:
-            found[model] = log_likelihood(foresee(model, train, test), test.clicks)
-        except (NotIdentifiedError, LogError):
-            if isinstance(model, PositionBased):
-                return Auto()
-    best = max(found, key=lambda model: float(total(test.n, found[model])))
-    ahead, error = behind(found[best], found[PositionBased()], test.n)
-    return best if error is not None and ahead > _SURE * error else PositionBased()
 
 
 def _mask(numbers: IntArray, size: int) -> BoolArray:
@@ -335,7 +296,7 @@ def _mask(numbers: IntArray, size: int) -> BoolArray:
     return mask
 
 
-def try_items(held: HeldOut, fitted: Fitted) -> Trials:
+def try_items(held: HeldOut, fitted: FittedModel) -> Trials:
     """Clicks and examinations of the items of the policy's lists, contexts in chunks."""
     clicks, examined, squares, impressions = (np.zeros(held.target.shape) for _ in range(4))
     lists = np.cumsum(np.bincount(held.context, minlength=held.contexts))
@@ -345,25 +306,20 @@ def try_items(held: HeldOut, fitted: Fitted) -> Trials:
         last = max(first + 1, int(np.searchsorted(lists, done + _CHUNK, side="right")))
         chunk = held.only(_mask(np.arange(first, last), held.contexts))
         there = chunk.target >= 0
-        found = _try_pairs(fitted, chunk.shown().cells)
-        for table, of in zip((clicks, examined, squares, impressions), found, strict=True):
-            table[first:last][there] = of[chunk.target[there]]
+        columns = _try_pairs(fitted, chunk.shown().cells)
+        for table, column in zip((clicks, examined, squares, impressions), columns, strict=True):
+            table[first:last][there] = column[chunk.target[there]]
         first = last
     exposure = np.log((impressions + 0.5) / (held.logged[:, None] + 1))
     return Trials(clicks, examined, squares, exposure, held.logged, held.target != -1)
 
 
-def _try_pairs(fitted: Fitted, cells: Cells) -> tuple[FloatArray, ...]:
+def _try_pairs(fitted: FittedModel, cells: Cells) -> tuple[FloatArray, ...]:
     """Clicks, Σx, Σx² and impressions of every pair."""
-    if isinstance(fitted.model, PositionBased):
-        # Not n₊ + n₋ with n₋ = max(0, Σp − ΣY), which serves bounds: for an item that was shown once, and clicked, it
-        # makes a whole trial of p, and the θ of such items comes out too small.
-        pair, position, shown, _ = per_position(cells)
-        of = fitted.parameter[position - 1]
-        examined, squares = (np.bincount(pair, shown * x, minlength=cells.pairs) for x in (of, of * of))
-        return cells.per_pair(cells.click), examined.astype(float), squares.astype(float), cells.per_pair()
+    # Not n₊ + n₋, which serves bounds: where examinations are expectations, n₋ = max(0, Σx − ΣY) makes a whole trial of
+    # an item that was shown once, and clicked, and its θ comes out too small.
     evidence = fitted.evidence(cells)
-    return evidence.positive, evidence.examined, evidence.examined, evidence.impressions
+    return evidence.positive, evidence.expected, evidence.squares, evidence.impressions
 
 
 _STRENGTH = 0.5, 1_000.0  # limits of s
@@ -378,8 +334,8 @@ def learn_prior(trials: Trials, contexts: BoolArray) -> Prior:
     times. It solves Σ v(Y − μn)z = 0 with v = s/(s + n), so that what is shrunk most has most to say in where to; and s
     fits the spread, ``E(Y − μn)² = μn − μ²q + (n² − q) μ(1 − μ)/(s + 1)`` with q = Σx².
     """
-    told = contexts[:, None] & trials.there & (trials.examined > 0)
-    y, n, q, z = trials.clicks[told], trials.examined[told], trials.squares[told], trials.covariates[told]
+    seen = contexts[:, None] & trials.there & (trials.examined > 0)
+    y, n, q, z = trials.clicks[seen], trials.examined[seen], trials.squares[seen], trials.covariates[seen]
     coefficients, strength = np.zeros(z.shape[1]), 5.0
     if not y.size:
         return Prior(coefficients, strength)
@@ -422,30 +378,10 @@ def believe(trials: Trials, prior: Prior) -> Belief:
     return Belief(theta, total, shrinking)
 
 
-def examinations(fitted: Fitted, clicks: BoolArray, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Of each item shown, the click that counts for θ and the chance that it was examined: `trials`, list by list."""
-    model, parameter = fitted.model, fitted.parameter
-    above: IntArray = np.cumsum(clicks, axis=1) - clicks
-    if isinstance(model, PositionBased):
-        return clicks.astype(float), np.broadcast_to(parameter, clicks.shape)
-    if isinstance(model, Cascade):
-        examined = np.asarray(above == 0)
-        return (clicks & examined).astype(float), examined.astype(float)
-    total = clicks.sum(axis=1, keepdims=True)
-    surely = (total == 0) | clicks | (above < total)
-    if not isinstance(model, DependentClick) or model.tail == "truncate":
-        return clicks.astype(float), surely.astype(float)
-    last = clicks.shape[1] - 1 - np.argmax(clicks[:, ::-1], axis=1)
-    goes_on = parameter[last][:, None]
-    unclicked = goes_on * np.prod(np.where(surely, 1.0, 1 - theta), axis=1, keepdims=True)
-    read = np.divide(unclicked, 1 - goes_on + unclicked, out=np.ones_like(unclicked), where=goes_on < 1)
-    return clicks.astype(float), np.where(surely, 1.0, read)
-
-
 def direct(held: HeldOut, model: str | ClickModel, reward: Reward) -> Direct:
     """The model on these lists; estimators with the same model share it."""
     model = click_models.resolve(model)
     if (model, reward) not in held.fits:
         held.fits[model, reward] = Direct(held, model, reward)
-    found: Direct = held.fits[model, reward]
-    return found
+    fit: Direct = held.fits[model, reward]
+    return fit

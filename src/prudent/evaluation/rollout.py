@@ -10,7 +10,7 @@ from prudent.base.arrays import BoolArray, IntArray
 from prudent.base.errors import LogError
 from prudent.base.results import Result
 from prudent.base.text import Column, Rows, percent, several
-from prudent.click_models import ClickModel, PositionBased, click_models
+from prudent.click_models.base import ClickModel, click_models
 from prudent.counts.rejected import MAX_REJECTED
 from prudent.engines.duckdb.engine import DuckDB
 from prudent.evaluation.direct import Direct, Trials, believe, direct, learn_prior, rewards, slopes, try_items
@@ -119,17 +119,19 @@ def better_lists(fit: Direct, incumbent: IntArray, confidence: float, min_lift: 
     for trials, target in ((theirs, incumbent), (mine, held.target)):
         belief, there = believe(trials, prior), target >= 0
         theta[target[there]] = belief.theta[there]
-        # A click at a position that is examined half of the time says less than one in half as many lists: θ, and
-        # not θ(1 − θ), is what its variance stays below.
-        spread = belief.theta * (1 if isinstance(fit.fitted.model, PositionBased) else 1 - belief.theta)
+        # ΣVar(y)/(Σx)² with Var(y) = xθ(1 − xθ): what is examined half of the time says less than half as many lists.
+        certain = np.divide(
+            trials.squares, trials.examined, out=np.ones_like(trials.examined), where=trials.examined > 0
+        )
+        spread = belief.theta * (1 - belief.theta * certain)
         variance[target[there]] = (spread / (belief.trials + 1))[there]
     gain, slope = np.zeros(held.contexts), np.zeros(len(held.pair_context))
     beside = np.where(np.arange(held.length) < held.upto[:, None], incumbent, -1)  # as far down as both have items
     for sign, target in ((1.0, held.target), (-(1 + min_lift), beside)):
         there = target >= 0
         own = np.where(there, theta[target], 0.0)
-        gain += sign * rewards(own, fit.form).sum(axis=1)
-        slope[target[there]] += sign * slopes(own, fit.form, np.ones(own.shape))[there]
+        gain += sign * rewards(fit.fitted, own, fit.reward).sum(axis=1)
+        slope[target[there]] += sign * slopes(fit.fitted, own, fit.reward, np.ones(own.shape))[there]
     doubt = np.sqrt(np.bincount(held.pair_context, slope**2 * variance, minlength=held.contexts))
     return fit.supported & (gain > ndtri(confidence) * doubt), theirs
 

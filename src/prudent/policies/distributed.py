@@ -59,7 +59,7 @@ def rank_in_spark(
             heavy, fair = contexts.samples(sampling.enough, sampling.MOST)
             return part_from_arrow(heavy, unit)[0], part_from_arrow(fair, unit)[0]
 
-        plan = learn(request, extent, samples)
+        plan = learn(request, extent, counts, samples)
         sums = contexts.map_contexts(_ranking(plan, unit), _TYPES, to=target, keep=COLUMNS, sums=terms(_OF))
     offered = None if candidates is None else name_of(candidates)
     manifest = manifest_of(request, extent, plan, sums, counts.source, offered)

@@ -17,7 +17,8 @@ from prudent.base.errors import LogError, PrudentWarning, UsageError
 from prudent.base.spec import whole_number
 from prudent.bounds import Bound, Scores, bounds
 from prudent.click_models import ClickModel, Evidence, click_models
-from prudent.click_models.base import Fitted
+from prudent.click_models.base import FittedModel
+from prudent.click_models.selection import Choice, resolve
 from prudent.counts.cells import Cells
 from prudent.counts.counts import Counts
 from prudent.counts.index import Index, Part
@@ -78,7 +79,7 @@ def rank(
     table = None if candidates is None else Candidates(candidates)
     names = counts.index if table is None else counts.number(table)
     extent = _measure(names, counts.tally.lists, request.min_lists)
-    plan = learn(request, extent, lambda: samples(names))
+    plan = learn(request, extent, counts, lambda: samples(names))
     connection = names.connection.cursor()
     for part in names.parts():
         ranked = plan.rank(part)
@@ -125,15 +126,20 @@ class Request(NamedTuple):
 
 def check_request(model: str | ClickModel, bound: str | Bound, length: int | None, min_lists: int) -> Request:
     """The arguments that all engines share, checked."""
-    for name, value, method, example in (("model", model, "learn", "pbm"), ("bound", bound, "score", "eb")):
-        if not isinstance(value, str) and not hasattr(value, method):
-            raise UsageError(f"{name} is {value!r}; write a spelling, such as {example!r}.")
     return Request(
-        click_models.parse(model) if isinstance(model, str) else model,
-        bounds.parse(bound) if isinstance(bound, str) else bound,
+        click_models.resolve(model),
+        bounds.resolve(bound),
         None if length is None else whole_number("length", length, 1),
         whole_number("min_lists", min_lists, 0),
     )
+
+
+def _choose(model: ClickModel, counts: Counts) -> Choice:
+    """The click model, chosen by the lists that counts keep where it is `auto`."""
+    choice = resolve(model, counts.sample)
+    if choice.note:
+        warnings.warn(f"{choice.note} Using {choice.model} instead.", PrudentWarning, stacklevel=3)
+    return choice
 
 
 class Extent(NamedTuple):
@@ -187,7 +193,11 @@ def manifest_of(
         },
         {"training": training},
         {
-            "fitted": {**plan.fitted.parameters, **({"prior": dict(plan.prior)} if plan.prior else {})},
+            "fitted": {
+                **{name: values.tolist() for name, values in plan.fitted.parameters.items()},
+                **({"prior": dict(plan.prior)} if plan.prior else {}),
+            },
+            "comparison": plan.choice.to_json(),
             "summary": {
                 "contexts": extent.contexts,
                 "too_few_lists": extent.too_few_lists,
@@ -203,7 +213,7 @@ def manifest_of(
 # --- learning ---------------------------------------------------------------------------------------------------------
 
 
-def learn(request: Request, extent: Extent, samples: Callable[[], tuple[Part, Part]]) -> "Plan":
+def learn(request: Request, extent: Extent, counts: Counts, samples: Callable[[], tuple[Part, Part]]) -> "Plan":
     """Fit what all contexts share, from the two samples of `prudent.counts.sampling`."""
     if not extent.clicks:
         raise LogError(f"Not one of the {extent.lists:,} lists has a click: there is nothing to learn from.")
@@ -211,8 +221,9 @@ def learn(request: Request, extent: Extent, samples: Callable[[], tuple[Part, Pa
         raise LogError(f"No context has a candidate and {request.min_lists:,} logged lists: there is nothing to rank.")
     # No logged or eligible list is longer.
     length = min(request.length or extent.positions, max(extent.most_eligible, extent.positions))
+    choice = _choose(request.model, counts)
     heavy, fair = samples()
-    fitted = request.model.learn(heavy.cells, extent.positions)
+    fitted = choice.model.fit(heavy.cells, extent.positions)
     evidence = fitted.evidence(fair.cells)
     bound = request.bound.learn(evidence, extent.pairs)
     if min(length, extent.most_listed) > extent.positions:
@@ -222,7 +233,7 @@ def learn(request: Request, extent: Extent, samples: Callable[[], tuple[Part, Pa
             PrudentWarning,
             stacklevel=3,
         )
-    return Plan(fitted, bound, length, request.min_lists, bound.score(evidence).fitted)
+    return Plan(choice, fitted, bound, length, request.min_lists, bound.score(evidence).fitted)
 
 
 # --- ranking some contexts --------------------------------------------------------------------------------------------
@@ -232,7 +243,8 @@ def learn(request: Request, extent: Extent, samples: Callable[[], tuple[Part, Pa
 class Plan:
     """All it takes to rank any contexts; the list of one does not depend on which others are ranked with it."""
 
-    fitted: Fitted
+    choice: Choice
+    fitted: FittedModel
     bound: Bound
     length: int
     min_lists: int

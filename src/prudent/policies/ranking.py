@@ -6,7 +6,7 @@ import numpy as np
 
 from prudent.base.arrays import BoolArray, FloatArray, IntArray
 from prudent.bounds.base import Scores
-from prudent.click_models.base import Evidence
+from prudent.click_models.base import Evidence, FittedModel
 from prudent.counts.cells import Cells
 
 
@@ -25,19 +25,11 @@ def as_table(lists: Lists, contexts: int, length: int) -> IntArray:
     return table
 
 
-def position_weights(evidence: Evidence, length: int) -> FloatArray:
-    """Weight of each position of a list; where no logged list had an item, nothing is known, and nothing counts."""
-    weight = np.zeros(length)
-    weight[: len(evidence.weight)] = evidence.weight[:length]
-    return weight
-
-
 def best_lists(evidence: Evidence, scores: Scores, length: int, eligible: BoolArray | None = None) -> Lists:
     """For each context the list with the highest value of lower bounds (Algorithm 1), of `eligible` pairs or of all.
 
-    All three values grow with every item's score and, by the rearrangement inequality, are largest when the
-    k-th best item stands at the k-th heaviest position. Ties go to the higher mean, then more impressions, then the
-    smaller name, so that a run repeats itself to the byte.
+    The value grows with every item's score, so that the K best are chosen; the click model places them. Ties go to the
+    higher mean, then more impressions, then the smaller name, so that a run repeats itself to the byte.
     """
     eligible = np.ones(len(evidence.context), bool) if eligible is None else eligible
     if not eligible.any():
@@ -53,8 +45,7 @@ def best_lists(evidence: Evidence, scores: Scores, length: int, eligible: BoolAr
     chosen = place < length
     row, context, place = row[chosen], context[chosen], place[chosen]
     size = np.repeat(np.minimum(size, length), np.minimum(size, length))
-    if evidence.by_weight:
-        place = _heaviest_first(position_weights(evidence, length))[size, place]
+    place = _places(evidence.fitted, scores.lower[row], size, place)
     order = np.argsort(context * length + place)
     return Lists(row[order], context[order], place[order] + 1)
 
@@ -76,12 +67,13 @@ def _may_be_listed(context: IntArray, lower: FloatArray, length: int) -> BoolArr
     return keep
 
 
-def _heaviest_first(weight: FloatArray) -> IntArray:
-    """Row m: the positions of a list of m items, from the heaviest to the lightest."""
-    table = np.zeros((len(weight) + 1, len(weight)), np.int64)
-    for size in range(1, len(weight) + 1):
-        table[size, :size] = np.argsort(-weight[:size], kind="stable")
-    return table
+def _places(fitted: FittedModel, scores: FloatArray, size: IntArray, place: IntArray) -> IntArray:
+    """Where the items of every list stand; they come sorted by score, with their rank and the size of their list."""
+    places = place.copy()
+    for items in np.unique(size):
+        rows = np.flatnonzero(size == items)
+        places[rows] = fitted.place(scores[rows].reshape(-1, items)).ravel()
+    return places
 
 
 def incumbent_lists(cells: Cells, length: int) -> Lists:
@@ -118,4 +110,4 @@ def list_values(evidence: Evidence, lists: Lists, attraction: FloatArray, length
     table = np.zeros((contexts, length))
     # θ is never negative: where a bound is, 0 is the better one.
     table[lists.context, lists.rank - 1] = np.clip(attraction[lists.row], 0, 1)
-    return evidence.model.value(table, position_weights(evidence, length))
+    return evidence.fitted.value(table)

@@ -7,7 +7,9 @@ from typing import Any
 
 from prudent.base.errors import LogError
 from prudent.click_models.check import check
-from prudent.click_models.compare import MODELS, Comparison, compare
+from prudent.click_models.compare import compare
+from prudent.click_models.comparison import Comparison
+from prudent.click_models.selection import names
 from prudent.counts.counts import Counts, count
 from prudent.counts.rejected import MAX_REJECTED, check_max_rejected, check_tally
 from prudent.engines.duckdb.engine import DuckDB
@@ -129,7 +131,7 @@ def _check_train(policy: Policy, counts: Counts) -> None:
 def _compare(policy: Policy, log: Log, train: Log | None, engine: DuckDB) -> Comparison | str:
     """Click models compared on the holdout, the policy's own among them; or why they are not."""
     model = policy.manifest.settings.get("model")
-    models = list(dict.fromkeys([*MODELS, *([model] if model else [])]))
+    models = list(dict.fromkeys([*names(), *([model] if model else [])]))
     try:
         if train is None:
             return compare(log, models=models, engine=engine)

@@ -13,7 +13,7 @@ from prudent.base.text import as_cell, plain, visible
 from prudent.bounds import bounds
 from prudent.click_models import click_models
 from prudent.click_models.check import FEW, Health
-from prudent.click_models.compare import Comparison
+from prudent.click_models.comparison import Comparison
 from prudent.counts.counts import Counts
 from prudent.evaluation.estimators import estimators
 from prudent.evaluation.evaluate import Evaluation, in_words

@@ -12,6 +12,7 @@ from math import isnan, nan
 import numpy as np
 
 from prudent.base.arrays import FloatArray
+from prudent.base.numerics.paired import paired_difference, standard_error, two_sigma
 from prudent.research.comparing import (
     MOST,
     Order,
@@ -20,14 +21,12 @@ from prudent.research.comparing import (
     Word,
     between,
     compare,
-    difference_of,
     judge,
     nearest,
     show,
-    two,
 )
 from prudent.research.paper import grid_label
-from prudent.research.table import paired_ratio, standard_error
+from prudent.research.table import paired_ratio
 
 LCBS = ("bayes", "eb", "hoeffding")  # the paper's bounds; exposure is ours
 LINEAR = ("ip-ips", "pi")  # baselines that take the value of a list for a sum over its items
@@ -184,10 +183,10 @@ def _gain_mostly_at_one(table: Table) -> list[Cell]:
         gains = {delta: panel.at("bayes", delta) - panel.at("eb", delta) for delta in panel.deltas("eb")}
         best = max(gains, key=lambda delta: float(gains[delta].mean()))
         order = compare(panel.at("eb", 1.0), panel.at("bayes", 1.0))
-        behind, error = difference_of(gains[best], gains[1.0])
+        behind, error = paired_difference(gains[best], gains[1.0])
         word: Word = "unclear" if order == "unclear" else "fails"
         if order == "lower":
-            word = "holds" if best == 1.0 or behind <= two(len(gains[best])) * error else "fails"
+            word = "holds" if best == 1.0 or behind <= two_sigma(len(gains[best])) * error else "fails"
         of = paired_ratio(panel.at("eb", 1.0), panel.at("bayes", 1.0))
         found.append(Cell((panel.logging, panel.model), word, f"{show(of)}, largest at δ = {best:g}"))
     return found
@@ -235,7 +234,9 @@ def _chosen_delta(table: Table) -> list[Cell]:
             past = of["bayes"]
             above, se = (past[name][past["deltas"].index(LEVEL)] for name in ("above", "se"))
             best = past["deltas"][past["above"].index(0)]
-            word: Word = "holds" if best == LEVEL else "fails" if above > two(past["repetitions"]) * se else "unclear"
+            word: Word = (
+                "holds" if best == LEVEL else "fails" if above > two_sigma(past["repetitions"]) * se else "unclear"
+            )
             found.append(Cell((model,), word, f"δ = {best:g}"))
     return found
 
@@ -283,7 +284,7 @@ def _peak(gains: Mapping[int, FloatArray]) -> int:
 
 def _beyond(more: FloatArray, less: FloatArray) -> float:
     """How far one mean is above another, of other logs, in standard errors of the difference; above 2 it is clear."""
-    spread = float(np.hypot(standard_error(more), standard_error(less))) * two(min(len(more), len(less))) / 2
+    spread = float(np.hypot(standard_error(more), standard_error(less))) * two_sigma(min(len(more), len(less))) / 2
     distance = float(more.mean() - less.mean())
     return distance / spread if spread > 0 else nan if isnan(spread) else np.inf * distance if distance else 0.0
 

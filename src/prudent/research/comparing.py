@@ -12,15 +12,13 @@ confidence (4.5 for 3 repetitions, 2.9 for 5, 2.0 from 100 on).
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from math import ceil, isnan, nan
+from math import ceil, isnan
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
-from scipy.special import ndtr, stdtrit
-
 from prudent.base.arrays import FloatArray
-from prudent.research.table import TINY, Arm, read_repetitions, standard_error
+from prudent.base.numerics.paired import paired_difference, two_sigma
+from prudent.research.table import Arm, read_repetitions
 from prudent.storage.manifest import Manifest
 
 Word = Literal["holds", "fails", "depends", "unclear"]
@@ -106,27 +104,11 @@ def make_table(errors: Mapping[Arm, FloatArray], facts: Mapping[str, Any] | None
 
 def compare(errors: FloatArray, others: FloatArray) -> Order:
     """Whether errors are lower than those of another method on the same logs."""
-    mean, error = difference_of(errors, others)
-    twice = two(len(errors)) * error
+    mean, error = paired_difference(errors, others)
+    twice = two_sigma(len(errors)) * error
     if abs(mean) > twice:
         return "lower" if mean < 0 else "higher"
     return "same" if abs(mean) + twice <= NEAR * float(others.mean()) else "unclear"
-
-
-def difference_of(errors: FloatArray, others: FloatArray) -> tuple[float, float]:
-    """Mean, and its standard error."""
-    difference = errors - others
-    difference = np.where(np.abs(difference) < TINY, 0.0, difference)  # the same lists, added up in another order
-    return float(difference.mean()), standard_error(difference)
-
-
-def two(repetitions: int) -> float:
-    """How many standard errors are as good as two of many repetitions.
-
-    >>> [round(two(n), 1) for n in (3, 5, 20, 500)]
-    [4.5, 2.9, 2.1, 2.0]
-    """
-    return float(stdtrit(repetitions - 1, ndtr(2.0))) if repetitions > 1 else nan
 
 
 def judge(orders: Sequence[Order], share: float) -> Word:
@@ -144,7 +126,7 @@ def judge(orders: Sequence[Order], share: float) -> Word:
 
 def between(found: tuple[float, float], repetitions: int, low: float, high: float) -> Word:
     """Whether a ratio is between two limits, by more than two standard errors."""
-    value, twice = found[0], two(repetitions) * found[1]
+    value, twice = found[0], two_sigma(repetitions) * found[1]
     if (low == 0 or low <= value - twice) and value + twice <= high:  # no error is below 0
         return "holds"
     return "fails" if value + twice < low or value - twice > high else "unclear"

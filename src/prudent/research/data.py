@@ -10,11 +10,12 @@ import numpy as np
 
 from prudent.base.arrays import IntArray
 from prudent.base.errors import LogError, PrudentWarning
+from prudent.click_models.simulate import clicked
 from prudent.counts.lists import ListBatch, write_lists
 from prudent.engines.duckdb.engine import DuckDB
 from prudent.logs.formats import find_text_files
 from prudent.logs.readers import read_labels, read_yandex, read_yandex_personalized
-from prudent.research.sources import LENGTH, YandexLike, clicked, draw_lists
+from prudent.research.sources import LENGTH, YandexLike, draw_lists
 from prudent.storage.files import TemporaryFolder
 from prudent.storage.quoting import file_text
 

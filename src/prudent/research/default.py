@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from prudent.base.arrays import FloatArray
+from prudent.base.numerics.paired import standard_error
 from prudent.bounds import Bayes, Bound, EmpiricalBayes, Exposure, Hierarchical, Hoeffding, Mle, Scores
 from prudent.bounds.exposure import centred_exposure
 from prudent.click_models import ClickModel, DependentClick, Evidence
@@ -31,7 +32,7 @@ from prudent.research.sources import (
     fit_truth,
     keep_frequent,
 )
-from prudent.research.table import Results, Row, paired_ratio, standard_error
+from prudent.research.table import Results, Row, paired_ratio
 
 CHOOSING, CONFIRMING = 1, 2
 """Seeds: of the logs on which candidates are compared, and of those on which the chosen one has to do it again."""
@@ -174,7 +175,7 @@ class KnownPrior(Bound):
             world, shown = protocol.source.draw(protocol.n, random)
             exposure.append(centred_exposure(gather(protocol.model, world, shown)))
             # A learner who fits p puts its maximum at 1, and sees θ as so much smaller.
-            scale = world.position.max() if protocol.label == "pbm" else 1.0
+            scale = getattr(world.users, "examination", np.ones(1)).max()
             attraction.append(scale * world.attraction)
         x, theta = np.concatenate(exposure), np.concatenate(attraction)
         values = np.unique(theta.round(9))

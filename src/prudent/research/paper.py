@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from prudent.base.arrays import FloatArray
 from prudent.base.errors import UsageError
+from prudent.base.numerics.paired import standard_error
 from prudent.bounds import Bound, EmpiricalBayes, bounds
-from prudent.click_models.simulate import best_value
+from prudent.click_models.simulate import World, best_value
 from prudent.research import figures
 from prudent.research.bench import KINDS, Bench, Outcome
 from prudent.research.data import MIN_IMPRESSIONS, stand_in_log
@@ -25,7 +27,7 @@ from prudent.research.sources import (
     keep_common,
     keep_frequent,
 )
-from prudent.research.table import Results, Row, standard_error
+from prudent.research.table import Results, Row
 
 LOGGINGS = ("production", "uniform")
 """Sec. 8.1 says both that lists come from the log and that items are chosen at random. It decides the result."""
@@ -64,7 +66,7 @@ def _truths(protocols: Sequence[Protocol]) -> dict[str, dict[str, Any]]:
     """Of every click model that was fitted to a real log: p or λ, the value of the best lists, items of each query."""
     return {
         source.kind: {
-            "position": [round(value, 4) for value in source.world.position.tolist()],
+            "position": [round(value, 4) for value in _positions(source.world)],
             "best_value": round(best_value(source.world), 4),
             "items": np.diff(source.world.offsets).tolist(),
         }
@@ -299,3 +301,10 @@ def logging_quality(bench: Bench) -> Outcome:
         results,
         lambda: figures.against_logging(shown, title, what_is_real(results), quality=quality),
     )
+
+
+def _positions(world: World) -> list[float]:
+    """λ or p of every position; λ = 0 of cm."""
+    users = world.users
+    parameter: FloatArray = getattr(users, "continuation", getattr(users, "examination", np.zeros(users.positions)))
+    return list(parameter.tolist())

@@ -16,6 +16,8 @@ from prudent.bounds import Bound, EmpiricalBayes, Exposure, Hoeffding, Mle, Scor
 from prudent.bounds.base import check_delta
 from prudent.bounds.mle import click_rate
 from prudent.click_models import Cascade, ClickModel, DependentClick, Evidence, PositionBased
+from prudent.click_models.base import make_evidence
+from prudent.click_models.dependent_click import FittedDependentClick
 from prudent.counts.cells import Cells, Counted
 from prudent.policies.baselines import Baseline, Totals
 from prudent.policies.baselines.base import (
@@ -44,9 +46,10 @@ from prudent.research.table import Results, Row, paired_ratio
 class CascadeAsPrinted(Cascade):
     """``cm`` by the formulas of App. A: n₊ has later clicks too, and the clicked impression is also a failure."""
 
-    def trials(self, cells: Cells, parameter: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def evidence(self, counts: Counted) -> Evidence:
         """All clicks against all impressions with no click above them."""
-        return cells.per_pair(cells.click), cells.per_pair(cells.prev == 0)
+        cells, fitted = counts.cells, self.fit(counts.cells, counts.cells.positions)
+        return make_evidence(fitted, cells, cells.per_pair(cells.click), cells.per_pair(cells.prev == 0))
 
 
 @dataclass(frozen=True)
@@ -55,9 +58,10 @@ class DependentClickAsPrinted(DependentClick):
 
     tail: Literal["em", "truncate"] = "truncate"
 
-    def trials(self, cells: Cells, parameter: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def evidence(self, counts: Counted) -> Evidence:
         """Clicks against all other impressions."""
-        return cells.per_pair(cells.click), cells.per_pair(~cells.click)
+        cells, fitted = counts.cells, self.fit(counts.cells, counts.cells.positions)
+        return make_evidence(fitted, cells, cells.per_pair(cells.click), cells.per_pair(~cells.click))
 
 
 @dataclass(frozen=True)
@@ -66,8 +70,9 @@ class PlacedByContinuation(DependentClick):
 
     def evidence(self, counts: Counted) -> Evidence:
         """The evidence of ``dcm``, with the weights 1 − λ̂ₖ of App. A and placement by them."""
-        weight = 1 - printed_continuation(counts.cells)
-        return replace(DependentClick().evidence(counts), weight=weight, by_weight=True, model=self)
+        continuation = printed_continuation(counts.cells)
+        evidence = DependentClick().evidence(counts)
+        return replace(evidence, fitted=FittedDependentClick(self, len(continuation), continuation))
 
 
 def printed_continuation(cells: Cells) -> FloatArray:
@@ -159,7 +164,7 @@ MODELS: Mapping[str, Mapping[str, ClickModel]] = {
         "tail=truncate": DependentClick(tail="truncate"),
         "placed by printed λ": PlacedByContinuation(),
     },
-    "pbm": {"counts as printed": PositionBased(counts="weighted"), "fit=als": PositionBased(fit="als")},
+    "pbm": {"counts as printed": PositionBased(counts="weighted"), "solver=als": PositionBased(solver="als")},
 }
 """Other readings of each click model; ``counts as printed`` of pbm is ``counts=weighted``."""
 

@@ -12,8 +12,9 @@ import numpy as np
 
 from prudent.base.arrays import FloatArray, IntArray
 from prudent.base.errors import LogError
-from prudent.click_models import ClickModel, click_models
-from prudent.click_models.simulate import World, click
+from prudent.click_models import Cascade, ClickModel, DependentClick, PositionBased, click_models
+from prudent.click_models.base import FittedModel
+from prudent.click_models.simulate import World, clicked, nameless_world, pairs_of
 from prudent.counts.lists import ListBatch
 
 LENGTH = 4
@@ -65,7 +66,7 @@ class YandexLike(Source):
             "dcm": random.beta(1, 64, LENGTH),
             "pbm": np.array([1, 0.5, 0.33, 0.25]),
         }[self.kind]
-        world = nameless_world(sizes, theta, score, self.kind, position)
+        world = nameless_world(sizes, theta, score, users(self.kind, position))
         if self.pool is None:
             return world, clicked(world, draw_lists(world, n, random), random)
         pool = draw_lists(world, self.pool, random)
@@ -147,7 +148,7 @@ class FittedTruth(Source):
     @property
     def kind(self) -> str:  # type: ignore[override]
         """Of the fitted click model."""
-        return self.world.kind
+        return str(self.world.users.model).partition("(")[0]
 
     def draw(self, n: int, random: np.random.Generator) -> tuple[World, ListBatch]:
         """Draw lists and clicks; the truth stays, under new numbers."""
@@ -169,7 +170,7 @@ class HeldOutClicks(Source):
     @property
     def kind(self) -> str:  # type: ignore[override]
         """Of the fitted click model."""
-        return self.world.kind
+        return str(self.world.users.model).partition("(")[0]
 
     def draw(self, n: int, random: np.random.Generator) -> tuple[World, ListBatch]:
         """Draw n lists of each context, with their clicks, as often as they are drawn."""
@@ -181,25 +182,11 @@ class HeldOutClicks(Source):
 # --- the parts that sources are made of ------------------------------------------------------------------------------
 
 
-def nameless_world(sizes: IntArray, theta: FloatArray, score: FloatArray, kind: str, position: FloatArray) -> World:
-    """A truth without names; contexts count equally."""
-    contexts = len(sizes)
-    return World(
-        offsets=np.concatenate([[0], np.cumsum(sizes)]),
-        attraction=theta,
-        score=score,
-        share=np.full(contexts, 1 / contexts),
-        kind=kind,
-        position=position,
-        exploration=1.0,
-        contexts=np.arange(contexts),
-        items=np.arange(theta.size),
-    )
-
-
-def pairs_of(world: World) -> IntArray:
-    """The context of each pair."""
-    return np.repeat(np.arange(len(world.contexts)), np.diff(world.offsets))
+def users(kind: str, position: FloatArray) -> FittedModel:
+    """Users of a click model with this parameter at every position."""
+    values = tuple(position.tolist())
+    models = {"cm": Cascade(), "dcm": DependentClick(continuation=values), "pbm": PositionBased(examination=values)}
+    return models[kind].typical(len(values))
 
 
 def draw_lists(world: World, n: int, random: np.random.Generator, shape: FloatArray | None = None) -> IntArray:
@@ -233,12 +220,6 @@ def draw_lists(world: World, n: int, random: np.random.Generator, shape: FloatAr
     return lists.reshape(-1, world.length)
 
 
-def clicked(world: World, lists: IntArray, random: np.random.Generator) -> ListBatch:
-    """The lists with clicks of users who behave as the truth says."""
-    clicks = click(world, lists, random.random(lists.shape)).view(bool)
-    return ListBatch(pairs_of(world), lists, clicks, np.ones(len(lists), np.int64))
-
-
 def resampled(world: World, lists: ListBatch, n: int, random: np.random.Generator) -> ListBatch:
     """N lists for each context, drawn from those that were shown, with new clicks.
 
@@ -258,18 +239,9 @@ def resampled(world: World, lists: ListBatch, n: int, random: np.random.Generato
 
 def pattern_chances(world: World, items: IntArray, patterns: np.ndarray) -> FloatArray:
     """The probability of each pattern of clicks on each list."""
-    theta = np.append(world.attraction, 0.0)[items][:, None, :]
-    if world.kind == "pbm":
-        rate = theta * world.position
-        return np.asarray(np.where(patterns, rate, 1 - rate).prod(axis=2))
-    chance = np.zeros((len(items), len(patterns)))
-    reading = np.ones((len(items), len(patterns)))  # probability of the clicks so far, and of still reading
-    for k in range(world.length):
-        hit = patterns[:, k]
-        stop = np.where(hit, reading * theta[:, :, k] * (1 - world.position[k]), 0.0)
-        reading = reading * np.where(hit, theta[:, :, k] * world.position[k], 1 - theta[:, :, k])
-        chance += np.where(patterns[:, k + 1 :].any(axis=1), 0.0, stop)
-    chance += reading
+    theta = np.repeat(np.append(world.attraction, 0.0)[items][:, None, :], len(patterns), axis=1)
+    predicted = world.users.predict(theta, np.broadcast_to(patterns, theta.shape))
+    chance = np.where(patterns, predicted, 1 - predicted).prod(axis=2)
     return np.asarray(chance / chance.sum(axis=1, keepdims=True))
 
 
@@ -289,7 +261,7 @@ def renumbered(world: World, lists: ListBatch, random: np.random.Generator) -> t
     order = np.lexsort([random.random(world.attraction.size), pairs_of(world)])
     number = np.append(np.argsort(order), -1)  # −1 stays −1
     sizes, theta, score = np.diff(world.offsets), world.attraction[order], world.score[order]
-    new = nameless_world(sizes, theta, score, world.kind, world.position)
+    new = nameless_world(sizes, theta, score, world.users)
     return new, ListBatch(lists.context, number[lists.items], lists.clicks, lists.n)
 
 
@@ -306,7 +278,7 @@ def draw_from_labels(
     }[kind]
     theta = ATTRACTION[label]
     score = _log_gamma(theta, random) if per == "query" else np.zeros(theta.size)
-    world = nameless_world(sizes, theta, score, kind, position)
+    world = nameless_world(sizes, theta, score, users(kind, position))
     return world, clicked(world, draw_lists(world, n, random, theta if per == "list" else None), random)
 
 
@@ -321,10 +293,8 @@ def fit_truth(lists: ListBatch, model: str | ClickModel) -> World:
     evidence = model.evidence(lists)
     examined = evidence.examined
     theta = np.divide(evidence.positive, examined, out=np.zeros(examined.size), where=examined > 0).clip(0, 1)
-    kind = str(model).partition("(")[0]
-    position = evidence.weight if kind == "pbm" else 1 - evidence.weight
     sizes = np.bincount(lists.context)
-    return nameless_world(sizes, theta, np.zeros(theta.size), kind, position)
+    return nameless_world(sizes, theta, np.zeros(theta.size), evidence.fitted)
 
 
 def keep_frequent(lists: ListBatch, least: int) -> ListBatch:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from prudent.base.arrays import FloatArray
+from prudent.base.numerics.paired import TINY, standard_error
 from prudent.engines.duckdb.engine import DuckDB
 from prudent.research.protocol import Protocol
 from prudent.storage.files import replacing
@@ -80,15 +81,6 @@ class Results:
             standard_error(errors),
             len(errors) // protocol.blocks,
         )
-
-
-def standard_error(values: FloatArray) -> float:
-    """Of a mean; NaN for a single value, which tells nothing about its spread."""
-    return float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else float("nan")
-
-
-TINY = 1e-12
-"""A difference of errors below it is rounding."""
 
 
 def paired_ratio(errors: FloatArray, others: FloatArray) -> tuple[float, float]:

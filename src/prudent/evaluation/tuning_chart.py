@@ -10,7 +10,7 @@ from prudent.bounds import bounds
 if TYPE_CHECKING:
     from altair import VConcatChart as Chart
 
-    from prudent.evaluation.tune.results import Tuning
+    from prudent.evaluation.tuning import Tuning
 
 _FRAME = 2.0  # times the largest error without a δ, or else of the best setting's: what is worse is named in words
 
@@ -25,13 +25,13 @@ def draw_tuning(tuning: "Tuning") -> "Chart":
     for setting in tuning.settings:
         delta = getattr(bounds.parse(setting.bound), "delta", None)
         if delta is None:
-            flat.append(setting.error)
+            flat.append(setting.regret)
         for place in (0.0, 1.0) if delta is None else (delta,):
-            low, high = setting.error - setting.se, setting.error + setting.se
+            low, high = setting.regret - setting.se, setting.regret + setting.se
             name = _without_delta(setting.bound)
-            row = {"series": name, "x": place, "y": setting.error, "low": low, "high": high, "unmarked": delta is None}
+            row = {"series": name, "x": place, "y": setting.regret, "low": low, "high": high, "unmarked": delta is None}
             rows.append(row)
-    top = max([*flat, tuning.default.error]) * _FRAME
+    top = max([*flat, tuning.default.regret]) * _FRAME
     inside = [row for row in rows if row["y"] <= top] if top else rows
     highest = 1.05 * max(row["high"] for row in inside) or 1.0
     beyond: dict[str, list[float]] = {}
@@ -41,7 +41,7 @@ def draw_tuning(tuning: "Tuning") -> "Chart":
     above = [f"{name} ({' to '.join({number(min(y)): 0, number(max(y)): 0})})" for name, y in beyond.items()]
     notes = [
         f"Clicks simulated from {tuning.model} as fitted to the log; {tuning.repetitions:,} repetitions.",
-        f"The logged lists have an error of {number(tuning.logged_error, 4)}. {tuning.verdict}",
+        f"The logged lists have an error of {number(tuning.logged_regret, 4)}. {tuning.verdict}",
         "Shaded: ± one standard error of the mean.",
         *([f"Above the frame: {', '.join(above)}."] if above else []),
     ]

@@ -1,4 +1,4 @@
-"""Lists in memory: truths that could have made their clicks, the errors of every setting under them, later clicks."""
+"""Trials of bounds on simulated logs: ground truths drawn from a posterior, and the regret of every setting there."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -8,27 +8,25 @@ import numpy as np
 
 from prudent.base.arrays import FloatArray
 from prudent.bounds import Bound, Exposure
-from prudent.click_models import Evidence
-from prudent.click_models.base import Fitted
-from prudent.click_models.simulate import World, best_lists, value
+from prudent.click_models.base import Evidence, FittedModel
+from prudent.click_models.simulate import World, best_lists, clicked, nameless_world, value
 from prudent.counts.lists import ListBatch
-from prudent.evaluation.tune.results import Confirmation
+from prudent.evaluation.tuning import Confirmation
 from prudent.policies.ranking import Lists, as_table
-from prudent.research.protocol import sweep, with_settings
-from prudent.research.sources import clicked, nameless_world
+from prudent.policies.sweep import sweep, with_settings
 
-_DRAWS = 200  # from the posterior of later clicks: their spread is known to a twentieth
+_DRAWS = 200  # from the posterior of holdout clicks: enough for their spread to 5 %
 
 
 class Arm(NamedTuple):
-    """A bound, at each δ that it is tried at."""
+    """A bound, at each δ to try."""
 
     bound: Bound
     deltas: tuple[float | None, ...]  # None: as the bound is
 
     @property
     def names(self) -> list[str]:
-        """Every setting as it is spelled."""
+        """The spelling of every setting."""
         return [str(self.bound if delta is None else with_settings(self.bound, delta=delta)) for delta in self.deltas]
 
     def lists(self, evidence: Evidence, length: int) -> Iterator[Lists]:
@@ -38,16 +36,16 @@ class Arm(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Past:
-    """Lists, and the posterior of all that could have made their clicks."""
+    """Training lists, and the posterior of attraction given their clicks."""
 
     lists: ListBatch
-    fitted: Fitted
+    fitted: FittedModel
     alpha: FloatArray  # of every pair
     beta: FloatArray
 
     @classmethod
-    def of(cls, lists: ListBatch, fitted: Fitted) -> "Past":
-        """With the prior that follows exposure."""
+    def of(cls, lists: ListBatch, fitted: FittedModel) -> "Past":
+        """The posterior under the prior of the bound `exposure`."""
         alpha, beta = posterior(fitted.evidence(lists.cells))
         expanded = ListBatch(
             lists.context,
@@ -63,46 +61,42 @@ class Past:
         return np.bincount(self.lists.list_context) / len(self.lists.n)
 
     def truth(self, random: np.random.Generator) -> World:
-        """A world that could have made these clicks."""
+        """A ground truth drawn from the posterior."""
         # A posterior that is all but certain may round to 0 or 1, which no click model allows.
         return self.world(random.beta(self.alpha, self.beta).clip(1e-12, 1 - 1e-12))
 
     def world(self, theta: FloatArray) -> World:
-        """The world in which items have this attraction."""
-        model = self.fitted.model
-        kind = str(model).partition("(")[0]
-        weight = model.weight(self.fitted.parameter)[: self.lists.length]
-        position = weight if kind == "pbm" else 1 - weight
-        return nameless_world(np.bincount(self.lists.context), theta, np.zeros(theta.size), kind, position)
+        """The ground truth in which items have this attraction."""
+        return nameless_world(np.bincount(self.lists.context), theta, np.zeros(theta.size), self.fitted)
 
-    def errors(self, arms: Sequence[Arm], random: np.random.Generator) -> FloatArray:
-        """V(A*) − V(Â) of every setting on one log, and last of the logged lists; contexts weigh by their lists."""
+    def regrets(self, arms: Sequence[Arm], random: np.random.Generator) -> FloatArray:
+        """The regret V(A*) − V(Â) of every setting on one simulated log, and last of the logged lists."""
         world = self.truth(random)
         log = clicked(world, self.lists.items, random)
         evidence = self.fitted.model.evidence(log)
         best = value(world, best_lists(world))
-        found = [
+        lost = [
             best - value(world, as_table(lists, len(best), world.length))
             for arm in arms
             for lists in arm.lists(evidence, world.length)
         ]
         logged = best[log.list_context] - value(world, log.items)
-        return np.append((np.array(found) * self.share).sum(axis=1), logged.mean())
+        return np.append((np.array(lost) * self.share).sum(axis=1), logged.mean())
 
 
 def posterior(evidence: Evidence) -> tuple[FloatArray, FloatArray]:
-    """α and β of every pair, under the prior that follows exposure."""
+    """α and β of every pair, under the prior of `exposure`."""
     prior = Exposure().prior(evidence)
     return prior.alpha + evidence.positive, prior.beta + evidence.negative
 
 
 def confirm(past: Past, evidence: Evidence, later: FloatArray, bound: str, both: Sequence[Bound]) -> Confirmation:
-    """Compare the lists of two bounds, learned from real clicks, on later ones.
+    """Compare the lists of two bounds, ranked from training clicks, on the holdout.
 
     evidence
-        Of later clicks, for the pairs of the past.
+        Of the holdout, for the training pairs.
     later
-        Lists of each context.
+        Holdout lists of each context.
     """
     mine = past.fitted.evidence(past.lists.cells)
     length = past.lists.length

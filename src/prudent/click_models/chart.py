@@ -18,7 +18,7 @@ from prudent.base.text import number
 if TYPE_CHECKING:
     from altair import VConcatChart as Chart
 
-    from prudent.click_models.compare.results import Comparison
+    from prudent.click_models.comparison import Comparison
 
 
 def draw_comparison(comparison: "Comparison") -> "Chart":

@@ -1,16 +1,16 @@
-"""Comparing click models on logs, and what ``auto`` makes of it."""
+"""Comparing click models on logs."""
 
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from prudent.base.errors import LogError, PrudentWarning, UsageError
+from prudent.base.errors import PrudentWarning, UsageError
 from prudent.base.spec import as_number, whole_number
-from prudent.click_models import Auto, ClickModel, click_models
-from prudent.click_models.compare.results import MODELS, Comparison
-from prudent.click_models.compare.scoring import compare_lists, read_models
-from prudent.click_models.predict import in_order, split_lists
+from prudent.click_models.base import ClickModel
+from prudent.click_models.comparison import Comparison
+from prudent.click_models.likelihood import in_order, split_lists
+from prudent.click_models.selection import HOLDOUT, compare_lists, read_models
 from prudent.counts.counts import Counts
 from prudent.counts.lists import ListBatch, read_lists
 from prudent.counts.rejected import MAX_REJECTED, check_max_rejected
@@ -22,17 +22,13 @@ from prudent.storage.manifest import Manifest, Source
 
 MOST = 2_000_000
 """Lists to compare on; of a larger log, all lists of some contexts."""
-MOST_FOR_AUTO = 50_000
-"""The same for the choice that `prudent rank` makes by itself, which is not to take longer than counting."""
-FEWEST_FOR_AUTO = 1_000
-"""Lists that a log needs before that choice is made by their clicks."""
-HOLDOUT = 0.2
 
 
 def compare(
     log: Log,
     test: Log | None = None,
-    models: Sequence[str | ClickModel] = MODELS,
+    *,
+    models: Sequence[str | ClickModel] | str | None = None,
     holdout: float = HOLDOUT,
     by: By = "hash",
     time: str | None = None,
@@ -41,19 +37,19 @@ def compare(
     engine: DuckDB | None = None,
     max_rejected: float = MAX_REJECTED,
 ) -> Comparison:
-    """Fit click models to one part of a log and score them on the other.
+    """Fit click models to one part of a log and score them on the other; see `prudent.click_models.selection`.
 
-    Of a log with more than two million lists, only some contexts are looked at, with all of their lists.
+    Of a log with more than two million lists, a sample of contexts is compared, with all of their lists.
 
     test
-        The lists to score on, such as those of later days. Without it, a share of the log.
+        The lists to score on, such as those of later days. Without it, a holdout of the log.
     models
-        Spellings such as ``"dcm(tail=truncate)"``, or the objects that they stand for.
+        Spellings such as ``"dcm(tail=truncate)"``, or click models. Without any, all that are registered.
     holdout, by, time, seed
-        How large that share is. By ``"hash"`` it is random, the same for every order of rows, another for another seed;
-        by ``"time"`` it is the latest lists, by the column `time`. With `test` they play no part.
+        The share of lists to hold out. By ``"hash"`` it is random: the same for every order of rows, another for
+        another seed. By ``"time"`` it is the latest lists, by the column `time`.
     length
-        Lists are cut after so many positions; without it, they are compared whole.
+        Positions to compare; without it, whole lists.
     """
     chosen = read_models(models)
     how = TwoParts("compare", test, holdout, by, time, whole_number("seed", seed, 0))
@@ -63,9 +59,9 @@ def compare(
 
 @dataclass(frozen=True)
 class TwoParts:
-    """How a log becomes one part to learn from and another to judge by."""
+    """How a log is split into training lists and a holdout."""
 
-    what: str  # the function that asks
+    what: str  # the calling function
     test: Log | None
     holdout: float
     by: By
@@ -95,7 +91,7 @@ class TwoParts:
 
     def _check(self, log: Log) -> None:
         if isinstance(log, Counts):
-            raise UsageError(f"{self.what} needs the log itself: counts have forgotten whole lists.")
+            raise UsageError(f"{self.what} needs the log itself: counts do not keep whole lists.")
         if not isinstance(log, Log):
             raise UsageError(
                 f"{self.what} takes a Log, not a {type(log).__name__}: prudent.{self.what}(prudent.Log(...))."
@@ -105,12 +101,12 @@ class TwoParts:
         if self.by not in ("hash", "time"):
             raise UsageError(f"Cannot split by {self.by!r}. Known: hash, time.")
         if self.test is not None and (self.holdout, self.by, self.time) != (HOLDOUT, "hash", None):
-            raise UsageError("With a log to test on, nothing is held out: leave out --holdout, --by and --time.")
+            raise UsageError("With a test log, nothing is held out: drop --holdout, --by and --time.")
         if (self.by == "time") != (self.time is not None):
             raise UsageError("Name the column of the time with by='time' (--by time --time COLUMN), and only then.")
 
     def _not_apart(self, log: Log) -> str:
-        """Why the one part is no judge of what was learned from the other; nothing where there is no reason."""
+        """Leakage: files that are in both parts; empty where there are none."""
         if self.test is None:
             return ""
         mine, theirs = (files_behind(of.names) if of.in_files else set() for of in (log, self.test))
@@ -118,12 +114,12 @@ class TwoParts:
         if not both and log.source is not self.test.source:
             return ""
         return (
-            f"{both[0].name if both else log.name} is both learned from and tested on, and what it says is too good. "
-            "Test on another log, or leave that out: then a part is held out."
+            f"{both[0].name if both else log.name} is both fitted and scored: its scores are too good. Use another "
+            "test log, or none, so that a part is held out."
         )
 
     def _logs(self, log: Log, folder: TemporaryFolder, engine: DuckDB) -> list[Log]:
-        """One that is yet to be split at random, or two."""
+        """One log that is yet to be split at random, or two."""
         if self.test is not None:
             return [log, self.test]
         if self.by == "hash":
@@ -142,32 +138,3 @@ class TwoParts:
             "holdout": self.holdout,
             **({"seed": self.seed} if self.time is None else {"time": self.time}),
         }
-
-
-def choose(log: Log, counts: Counts, engine: DuckDB | None = None) -> tuple[ClickModel, dict[str, Any] | None]:
-    """The model that ``auto`` takes where it sees the log itself, and what a manifest says of that choice.
-
-    See `Comparison.for_auto`. Where that knows none, or there are too few lists, the rule of ``auto`` decides alone;
-    then what comes back is ``auto`` and None.
-    """
-    rule = Auto()
-    if counts.tally.lists < FEWEST_FOR_AUTO:
-        return rule, None
-    engine = engine or DuckDB()
-    shown = counts.sample()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", PrudentWarning)  # about models that may not be chosen
-        try:
-            found = compare_lists(*split_lists(shown, HOLDOUT, 0), read_models(MODELS))
-        except LogError:  # not a click among them: ranking will say so of the whole log, or find some
-            return rule, None
-    if found.for_auto is None:
-        return rule, None
-    told = ("model", "log_likelihood", "perplexity", "conditional_perplexity", "behind", "behind_se", "why")
-    block = {
-        "lists": found.train_lists + found.test_lists,
-        "test_lists": found.test_lists,
-        "winner": found.winner,
-        "scores": [{name: getattr(score, name) for name in told} for score in found.scores if not score.reference],
-    }
-    return click_models.parse(found.for_auto), {"asked_model": str(rule), "comparison": block}

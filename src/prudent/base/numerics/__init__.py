@@ -1,0 +1,1 @@
+"""Numerical methods, each with the measurement that justifies it."""

@@ -1,0 +1,22 @@
+"""The position parameter of a fitted click model, whichever it is."""
+
+import numpy as np
+
+from prudent.base.arrays import FloatArray
+from prudent.click_models.base import FittedModel
+from prudent.click_models.dependent_click import FittedDependentClick
+from prudent.click_models.position_based import FittedPositionBased
+
+
+def kind_of(fitted: FittedModel) -> str:
+    """cm, dcm or pbm."""
+    return str(fitted.model).partition("(")[0]
+
+
+def position_parameter(fitted: FittedModel) -> FloatArray:
+    """p of pbm, λ of dcm; of cm λ = 0, because reading ends with the first click."""
+    if isinstance(fitted, FittedPositionBased):
+        return fitted.examination
+    if isinstance(fitted, FittedDependentClick):
+        return fitted.continuation
+    return np.zeros(fitted.positions)
