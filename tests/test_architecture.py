@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from _pytest.mark.structures import ParameterSet
 
 import prudent
 from prudent.click_models import click_models
@@ -22,14 +23,19 @@ LAYERS = [  # the last is the lowest
 ]
 MOST_LINES = 400
 
-not_yet = pytest.mark.xfail(strict=False, reason="the move into twelve packages is under way")
+# These do not follow every rule yet. Nothing may be added here.
+BEHIND = {f"evaluation/{name}.py" for name in ("direct", "rollout", "tune/logs", "tune/trials")}
+not_yet = pytest.mark.xfail(strict=False, reason="evaluation is moving to the contract of click models")
 
 
 def short(module: Path) -> str:
-    return str(module.relative_to(SOURCE))
+    return module.relative_to(SOURCE).as_posix()
 
 
-@not_yet
+def each(modules: list[Path]) -> list[ParameterSet]:
+    return [pytest.param(one, id=short(one), marks=[not_yet] if short(one) in BEHIND else []) for one in modules]
+
+
 def test_layers_are_the_twelve_packages() -> None:
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     (contract,) = settings["tool"]["importlinter"]["contracts"]
@@ -45,13 +51,11 @@ def test_no_package_imports_one_above_it() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@not_yet
-@pytest.mark.parametrize("module", PRODUCT, ids=short)
+@pytest.mark.parametrize("module", each(PRODUCT))
 def test_a_file_is_one_idea(module: Path) -> None:
     assert len(module.read_text(encoding="utf-8").splitlines()) <= MOST_LINES
 
 
-@not_yet
 def test_dir_lists_the_public_names() -> None:
     """Completion after `prudent.` offers what is public and nothing else."""
     assert dir(prudent) == sorted(prudent.__all__)
@@ -62,7 +66,8 @@ def test_dir_lists_the_public_names() -> None:
 
 def mentions(tree: ast.AST) -> Iterator[str]:
     """Lines that know a concrete click model: its class by name, or a comparison or table with its spelling."""
-    names, classes = set(click_models), {model.__name__ for model in map(click_models.__getitem__, click_models)}
+    names = set(click_models) - {"auto"}  # which is no model, but the rule that chooses one
+    classes = {click_models[name].__name__ for name in names}
     for node in ast.walk(tree):
         if isinstance(node, ast.Name | ast.Attribute | ast.alias):
             name = {ast.Name: "id", ast.Attribute: "attr", ast.alias: "name"}[type(node)]
@@ -81,8 +86,7 @@ def mentions(tree: ast.AST) -> Iterator[str]:
                     yield f"{leaf.lineno}: {leaf.value!r}"
 
 
-@not_yet
-@pytest.mark.parametrize("module", [m for m in PRODUCT if m.relative_to(SOURCE).parts[0] != "click_models"], ids=short)
+@pytest.mark.parametrize("module", each([m for m in PRODUCT if m.relative_to(SOURCE).parts[0] != "click_models"]))
 def test_only_its_package_knows_a_concrete_click_model(module: Path) -> None:
     assert list(mentions(ast.parse(module.read_text(encoding="utf-8")))) == []
 

@@ -36,8 +36,7 @@ def test_contributing_has_the_order_of_the_modules() -> None:
     assert [f"prudent.{name.strip()}" for name in reversed(shown.split("→"))] == contract["layers"]
 
 
-@pytest.mark.xfail(strict=False, reason="six names still have no example")
-@pytest.mark.parametrize("name", prudent.__all__)
+@pytest.mark.parametrize("name", sorted({*prudent.__all__} - {"gate_contexts"}))  # which has none yet
 def test_public_name_is_explained(name: str) -> None:
     """It has a docstring, and an example: in that docstring, or on one of the pages."""
     thing = getattr(prudent, name)

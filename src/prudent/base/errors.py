@@ -5,7 +5,15 @@ from difflib import get_close_matches
 
 
 class PrudentError(Exception):
-    """Base class of all errors of prudent."""
+    """Base class of all errors of prudent.
+
+    >>> import prudent
+    >>> try:
+    ...     prudent.Policy.read("nowhere.parquet")
+    ... except prudent.PrudentError as error:
+    ...     print(type(error).__name__)
+    LogError
+    """
 
     exit_code = 3
 
@@ -58,7 +66,11 @@ class WriteError(PrudentError):
 
 
 class PrudentWarning(UserWarning):
-    """What a reader of the result should know."""
+    """What a reader of the result should know.
+
+    >>> import prudent, warnings
+    >>> warnings.simplefilter("error", prudent.PrudentWarning)  # doctest: +SKIP
+    """
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
