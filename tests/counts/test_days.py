@@ -230,7 +230,7 @@ def test_files_outside_the_days_count_without_a_date(tmp_path: Path) -> None:
     assert counts.source.days is None
     given: list[dict[str, Any]] = [{"since": "2026-11-01"}, {"until": "2026-11-20"}, {"half_life": 3}]
     for asked in given:
-        with pytest.raises(CountsError, match=r"older\.parquet is of no day.* Move it into a folder such as day="):
+        with pytest.raises(CountsError, match=r"older\.parquet has no day.* Move it into a folder such as day="):
             prudent.Counts.read(tmp_path, **asked)
 
 
@@ -243,7 +243,7 @@ def test_sums_of_days(tmp_path: Path) -> None:
     assert (early + late).days is None
     decayed = prudent.Counts.read(tmp_path, half_life=2)
     assert (decayed + decayed).days == decayed.days
-    with pytest.raises(UsageError, match="Read them at once"):
+    with pytest.raises(UsageError, match="Read both at once"):
         decayed + late
 
 
@@ -355,7 +355,7 @@ def test_what_cannot_be_removed_no_longer_counts(week: Path, monkeypatch: pytest
 
     with monkeypatch.context() as patched:
         patched.setattr(Path, "unlink", refuse)
-        with pytest.raises(WriteError, match="It no longer counts; remove it"):
+        with pytest.raises(WriteError, match="It is superseded; remove it"):
             prudent.compact(week, before="2026-11-05")
     assert len(names(week)) == 8
     assert prudent.Counts.read(week) == count(WEEK)
@@ -415,7 +415,7 @@ def test_compact_on_the_command_line(folder: Path) -> None:
     ran = run("compact", "counts", "--before", "2026-11-03")
     assert ran.code == 0
     assert "Merged 2 days, 2026-11-01 to 2026-11-02, into counts/day=2026-11-01..2026-11-02/counts.parquet." in ran.said
-    assert "rows 24 12" in ran.said
+    assert "rows 36 18" in ran.said
     assert (
         run("compact", "counts", "--before", "0d").said
         == "Nothing to merge: fewer than two days are before 2026-11-03."

@@ -1,4 +1,4 @@
-"""Compact: many days of counts into one file, when nobody will ask for them one by one."""
+"""Compact: merge many days of counts into one file."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -19,7 +19,7 @@ from prudent.storage.quoting import file_text
 
 @dataclass(frozen=True)
 class Compacted:
-    """What `compact` did: nothing, where no two days lay before the date."""
+    """The merged file; none where there are fewer than two days before the date."""
 
     before: date
     file: Path | None = None  # of the merged days
@@ -65,7 +65,7 @@ def _merge(folder: Path, files: dict[Path, Span], before: date, engine: DuckDB) 
     spans = set(files.values())
     merged = Span(min(span.first for span in spans), max(span.last for span in spans))
     target = make_folder(folder / merged.folder) / "counts.parquet"
-    # The merged days are gone when this is done; what they were made of is what to remember.
+    # The merged days are removed afterwards: the manifest names the logs that they were counted from.
     origin = dict.fromkeys(name for file in files for name in _inputs(file))
     replace(Counts.read(*files, engine=engine), origin=tuple(origin)).write(target)
     return Compacted(
@@ -107,7 +107,7 @@ def _remove(folder: Path, files: Sequence[Path]) -> None:
             file.unlink()
             manifest_path(file).unlink(missing_ok=True)
         except OSError as error:
-            raise WriteError(f"Cannot remove {file}: {reason(error)}. It no longer counts; remove it.") from error
+            raise WriteError(f"Cannot remove {file}: {reason(error)}. It is superseded; remove it yourself.") from error
     inside = {parent for file in files for parent in file.parents if folder in parent.parents}
     for emptied in sorted(inside | set(folder.glob("day=*/")), reverse=True):  # from the inside out
         written_here = emptied in inside and not parquet_files(emptied)

@@ -42,11 +42,11 @@ QUERY = package_files("prudent.engines").joinpath("sql/counts.sql").read_text(en
 class Counts:
     """A log as one histogram, kept in Parquet files whose rows add up.
 
-    Each row tells how often an item of a context was shown at a position, with the last click above at
-    ``prev``, itself clicked or not, and with ``more`` clicks below or not. ``a + b`` are the counts of both
-    logs together; ``==`` compares the sums, not the files.
+    Each row is a cell: how often an item of a context was shown at a position, with the last click above at ``prev``,
+    itself clicked or not, and with ``more`` clicks below or not. ``a + b`` are the counts of both logs together; ``==``
+    compares the sums, not the files. The layout of a file is described in `prudent.storage.parquet`.
 
-    ``weights``, where there are any, say how much the lists of each file count, in units of 2⁻²⁰.
+    ``weights``, where there are any, are the weights of the lists of each file, in units of 2⁻²⁰.
     """
 
     files: tuple[Path, ...]
@@ -72,8 +72,8 @@ class Counts:
         since, until
             The first and the last day to read: a date, or an age such as ``"30d"``, in days before the newest day.
         half_life
-            In days: a list counts half as much as one that is so much younger. Age 0 is the newest day that is read,
-            whatever today is. Without it, all days count alike.
+            Age, in days before the newest day that is read, at which the weight of a list halves. Without it, all days
+            have the same weight.
         """
         for path in paths:
             if not isinstance(path, str | PathLike):
@@ -105,8 +105,8 @@ class Counts:
         """Write the counts to one Parquet file, summed up, with a manifest beside it."""
         if self.weights:
             raise UsageError(
-                "Counts of which old days weigh less are not whole numbers and cannot be written. Write them without a "
-                "half-life, and give it when you read them."
+                "Counts with a half-life are not whole numbers and cannot be written. Write them without it, and set "
+                "half_life when you read them."
             )
         with self.engine.connect(spill=Path(path).parent) as connection, replacing(path) as part:
             connection.execute("set preserve_insertion_order = false")
@@ -133,8 +133,8 @@ class Counts:
         weights = self._weight_of_each + other._weight_of_each if self.weights or other.weights else ()
         if weights and self.days != other.days:
             raise UsageError(
-                "Ages are counted from the newest day of each of the two, and their weights do not go together. Read "
-                "them at once: Counts.read(one, other, half_life=...)."
+                "The weights of the two count ages from different days and cannot be added. Read both at once: "
+                "Counts.read(one, other, half_life=...)."
             )
         return Counts(
             self._here + other._here,
@@ -151,7 +151,7 @@ class Counts:
             return NotImplemented
         with self.engine.connect() as connection:
             if name_types(connection, self._here[0]) != name_types(connection, other._here[0]):
-                return False  # 7 is not '7', though DuckDB would compare them as text
+                return False  # 7 is not '7', but DuckDB would compare them as text
             # In the same unit: 7 in full are as many as 14 of which each counts half.
             one, two = (
                 f"select * replace (n * {UNIT // counts._unit} as n) from ({counts.sql})" for counts in (self, other)
@@ -209,7 +209,7 @@ class Counts:
         return self.number(None)
 
     def number(self, candidates: Candidates | None) -> Index:
-        """The same where candidates say what may be shown."""
+        """The same for candidates: the pairs that may be shown."""
         return number(self.engine.open(), self.sql, len(self._here) > 1, self._unit, candidates)
 
     @property
@@ -352,14 +352,13 @@ def _read_tally(connection: duckdb.DuckDBPyConnection, file: Path) -> Tally:
     try:
         return counts_footer(footer, str(file)).tally or _tally_beside(connection, file)
     except duckdb.Error as error:
-        raise CountsError(f"{file} does not hold counts, although it says so. Count the log again.") from error
+        raise CountsError(f"{file} is marked as counts, but its content is damaged. Count the log again.") from error
 
 
 def _tally_beside(connection: duckdb.DuckDBPyConnection, file: Path) -> Tally:
-    """The tally of a file that has none in its footer: what its manifest says, if it still has one.
+    """The tally of a file of Spark, which has none in its footer: from the manifest beside the folder, if there is one.
 
-    So it is with files from before there was a place for it, and with those that Spark wrote: there the manifest lies
-    beside their folder, and only the first of them brings what was not counted.
+    Rejected lists are those of the whole folder, and count with its first file.
     """
     manifest = Manifest.read(file, "counts")
     if manifest is None and file == min(file.parent.glob("*.parquet")):

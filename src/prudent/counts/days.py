@@ -1,4 +1,4 @@
-"""Days: in a folder of counts each day has a folder of its own, ``day=2026-11-15``; which of them count, and how much.
+"""Days: in a folder of counts each day has its own folder, ``day=2026-11-15``; which are read, with what weight.
 
 Days that were merged lie in one folder for all of them, ``day=2026-09-03..2026-10-31``. It supersedes the folders of
 single days and of shorter ranges inside it: these no longer count, whether they have been removed yet or not.
@@ -59,7 +59,7 @@ class Span:
 
 @dataclass(frozen=True)
 class Chosen:
-    """The files that count; where days differ in weight, what each of them weighs; and of which days they are."""
+    """The files to read, the weight of each where there is a half-life, and their days."""
 
     files: tuple[Path, ...]
     weights: tuple[int, ...]
@@ -83,8 +83,8 @@ def choose(
     without = next((file for file, span in valid if span is None), None)
     if without is not None:
         raise CountsError(
-            f"{without} is of no day, so that since, until and half-life say nothing about it. Move it into a folder "
-            f"such as {_PREFIX}2026-11-15, or leave it out."
+            f"{without} has no day, so that since, until and half-life do not apply to it. Move it into a folder such "
+            f"as {_PREFIX}2026-11-15, or leave it out."
         )
     kept = dated
     newest = max(span.last for _, span in kept)

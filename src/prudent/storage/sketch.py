@@ -26,8 +26,9 @@ def threshold_query(contexts: str, most: int = SAMPLE_LISTS, text_type: str = "v
 
     `contexts` is a query for one row per context, with the columns context and lists.
     """
-    # A context has a list at least, so that no more than these can decide.
-    first = f"select md5(cast(context as {text_type})) as hash, lists from ({contexts}) order by hash limit {most + 1}"
+    # A context has at least one list, so that no more than these can decide.
+    limit = max(most, FEWEST) + 1
+    first = f"select md5(cast(context as {text_type})) as hash, lists from ({contexts}) order by hash limit {limit}"
     return (
         "select min(hash) from (select hash, sum(lists) over (order by hash) as upto, "
         f"row_number() over (order by hash) as place from ({first})) where upto > {most} and place > {FEWEST}"
