@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from prudent.base.errors import PrudentWarning, UsageError
-from prudent.base.spec import Registry, check_number, check_share, check_word, whole_number
+from prudent.base.spec import Registry, check_clip, check_number, check_share, check_word, whole_number
 
 toys: Registry[object] = Registry("toy")
 
@@ -241,9 +241,9 @@ def test_checks_of_arguments() -> None:
     for bad in (-0.1, 1.1, float("nan"), "half", [0.5], None):
         with pytest.raises(UsageError, match=r"share is .*; it must be a number at least 0 and at most 1"):
             check_share("share", bad)
-    check_number("clip", float("inf"), above=0, finite=False)
-    with pytest.raises(UsageError, match="clip is 0; it must be a number above 0"):
-        check_number("clip", 0, above=0, finite=False)
+    check_clip(float("inf"))
+    with pytest.raises(UsageError, match="clip is 0; it must be a number above 0, or inf for none"):
+        check_clip(0)
     with pytest.raises(UsageError, match="lift is inf; it must be a number above -1"):
         check_number("lift", float("inf"), above=-1)
     with pytest.raises(UsageError, match="There is no reward 'click'"):

@@ -1,17 +1,14 @@
 """Every estimator against a plain loop, on logs with known and with estimated propensities."""
 
-from collections.abc import Callable
 from math import inf
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from prudent.base.errors import UsageError
 from prudent.evaluation.direct import direct
-from prudent.evaluation.estimators import estimators, parse
+from prudent.evaluation.estimators import parse
 from prudent.evaluation.holdout import REWARDS, CannotTellError, HeldOut, Reward
 from prudent.evaluation.intervals import Settings, estimate
 from tests.evaluation import reference
@@ -112,52 +109,3 @@ def test_any_click_is_no_sum_over_items_and_positions() -> None:
     lists = [Logged("q", ("a", "b"), (1, 0), (1.0, 1.0))] * 3
     with pytest.raises(CannotTellError, match="not a sum"):
         parse("ip-ips").contributions(arrays(lists, {"q": ("a", "b")}), "any-click")
-
-
-def test_a_policy_for_other_contexts_has_no_value() -> None:
-    """All contexts keep their lists, and the lift would be 0; but nobody asked about them."""
-    held = arrays([Logged("q", ("a", "b"), (1, 0), (1.0, 1.0))] * 3, {"r": ("a", "b")})
-    for one in estimate(held, [parse(name) for name in estimators], Settings()):
-        assert one.value is None
-        assert one.why == "The policy has no list for any context of this log."
-
-
-@pytest.mark.parametrize("name", list(estimators))
-def test_a_policy_that_shows_what_was_shown_has_no_lift(name: str) -> None:
-    lists = [Logged("q", ("a", "b"), (i % 2, 0), (1.0, 1.0)) for i in range(40)]
-    lists += [Logged("r", ("c", "b"), (0, i % 2), (1.0, 1.0)) for i in range(40)]
-    held = arrays(lists, {"q": ("a", "b"), "r": ("c", "b")})
-    spelling = f"{name}(model=dcm)" if name in ("dm", "dr") else name
-    (one,) = estimate(held, [parse(spelling)], Settings())
-    assert one.support == 1
-    assert one.lift is not None
-    # A click model shrinks and has its own idea of later positions; weights have not.
-    assert abs(one.lift) < (0.05 if name == "dm" else 1e-9)
-
-
-@pytest.mark.parametrize(
-    "spelling", ["ips", "ips(clip=50)", "snips", "ip-ips(clip=2.5)", "prefix-ips", "prefix-ips(clip=9)", "pi", "dm",
-                 "dm(model=pbm)", "dr", "dr(model=cm, clip=10)"]
-)  # fmt: skip
-def test_spellings(spelling: str) -> None:
-    assert str(parse(spelling)) == spelling
-    assert parse(str(parse(spelling))) == parse(spelling)
-
-
-@pytest.mark.parametrize("spelling", ["ips(clip=0)", "ips(clip=word)", "dm(model=bpm)", "ipx", "snips(clip=3)"])
-def test_bad_spellings(spelling: str) -> None:
-    with pytest.raises(UsageError):
-        parse(spelling)
-
-
-@given(cases(), st.booleans())
-@settings(max_examples=8, deadline=None)
-def test_the_order_of_the_log_and_copies_of_lists_do_not_matter(case: Case, known: bool) -> None:
-    lists, policy = case
-    asked = [parse(name) for name in ("ips", "prefix-ips", "ip-ips", "pi", "dr(model=dcm)")]
-
-    def said(order: Callable[[list[Logged]], list[Logged]]) -> Any:
-        return estimate(arrays(order(lists), policy, known), asked, Settings(replicates=20))
-
-    assert said(list) == said(lambda them: them[::-1])
-    assert np.all(arrays(lists, policy).n == 1)

@@ -166,7 +166,7 @@ def test_a_search_for_nothing_says_so(browser: Browser, shop_report: tuple[Path,
         page.fill("#search", "no such thing")
         page.keyboard.press("Enter")
         assert names(page) == []
-        assert page.locator("#hits").inner_text() == "None of the contexts on this page is called that."
+        assert page.locator("#hits").inner_text() == "No context on this page has that name."
 
 
 def test_a_context_shows_both_lists_and_why(browser: Browser, shop_report: tuple[Path, dict[str, Any]]) -> None:
@@ -333,7 +333,7 @@ def test_an_interval_that_leaves_the_axis_ends_in_an_arrow(browser: Browser, tmp
     policy = prudent.rank(prudent.count(prudent.Log(table(lists + many))), model="cm", bound="hoeffding(delta=0.2)")
     report(policy, prudent.Log(table(lists + many)), to=tmp_path / "report.html")
     with opened(browser, tmp_path / "report.html") as page:
-        said = "an arrow points to what lies outside of the axis"
+        said = "an arrow marks an interval that exceeds the axis"
         page.get_by_role("option", name="boots").click()
         assert "L" not in (page.locator(".interval").first.get_attribute("d") or "L")
         assert said not in page.locator("#detail").inner_text()

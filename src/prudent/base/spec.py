@@ -221,7 +221,6 @@ def check_number(
     least: float = -inf,
     below: float = inf,
     most: float = inf,
-    finite: bool = True,
     example: str = "",
 ) -> None:
     """Refuse a setting that is not a number between these limits; `above` and `below` are not included.
@@ -232,7 +231,7 @@ def check_number(
     """
     number = as_number(value)
     inside = least <= number <= most and number > above
-    if inside and (number < below or (number == inf and not finite)):
+    if inside and number < below:
         return
     limits = {"above": above, "at least": least, "below": below, "at most": most}
     between = " and ".join(f"{words} {limit:g}" for words, limit in limits.items() if abs(limit) != inf)
@@ -243,6 +242,12 @@ def check_number(
 def check_share(name: str, value: object) -> None:
     """Refuse what is not a share, from 0 to 1."""
     check_number(name, value, least=0, most=1)
+
+
+def check_clip(clip: object) -> None:
+    """Refuse a clip that does not cap a weight."""
+    if not as_number(clip) > 0:
+        raise UsageError(f"clip is {clip}; it must be a number above 0, or inf for none.")
 
 
 def check_word(name: str, word: object, known: Sequence[str]) -> None:

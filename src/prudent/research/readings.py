@@ -12,6 +12,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from prudent.base.arrays import FloatArray
+from prudent.base.spec import check_clip
 from prudent.bounds import Bound, EmpiricalBayes, Exposure, Hoeffding, Mle, Scores
 from prudent.bounds.base import check_delta
 from prudent.bounds.mle import click_rate
@@ -23,7 +24,6 @@ from prudent.policies.baselines import Baseline, Totals
 from prudent.policies.baselines.base import (
     Choice,
     best_placed,
-    check_clip,
     clipped_rate,
     first_of_best,
     incumbent_values,

@@ -7,7 +7,7 @@ from typing import ClassVar, Protocol
 import numpy as np
 
 from prudent.base.arrays import BoolArray, FloatArray
-from prudent.base.spec import Registry, check_number
+from prudent.base.spec import Registry
 from prudent.evaluation.holdout import CannotTellError, HeldOut, Reward
 from prudent.evaluation.weighting import Matched
 
@@ -46,11 +46,6 @@ class Estimator(Protocol):
 
 
 estimators: Registry[Estimator] = Registry("estimator", "prudent.estimators", "contributions")
-
-
-def check_clip(clip: object) -> None:
-    """A clip caps a weight: a number above 0, or infinity for none."""
-    check_number("clip", clip, above=0, finite=False, example="10, or inf for none")
 
 
 def check_support(held: HeldOut, supported: BoolArray, what: str) -> None:

@@ -7,12 +7,12 @@ from typing import ClassVar
 import numpy as np
 
 from prudent.base.arrays import FloatArray
+from prudent.base.spec import check_clip
 from prudent.click_models import ClickModel, click_models
 from prudent.evaluation.direct import Direct, direct
 from prudent.evaluation.estimators.base import (
     Contributions,
     Estimator,
-    check_clip,
     check_support,
     estimators,
     where_supported,

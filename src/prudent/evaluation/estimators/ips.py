@@ -6,11 +6,11 @@ from typing import ClassVar
 
 import numpy as np
 
+from prudent.base.spec import check_clip
 from prudent.evaluation.estimators.base import (
     FREQUENCIES,
     Contributions,
     Estimator,
-    check_clip,
     check_support,
     estimators,
     everywhere,

@@ -4,11 +4,11 @@ from dataclasses import dataclass, replace
 from math import inf
 from typing import ClassVar
 
+from prudent.base.spec import check_clip
 from prudent.evaluation.estimators.base import (
     FREQUENCIES,
     Contributions,
     Estimator,
-    check_clip,
     check_support,
     estimators,
     everywhere,

@@ -58,12 +58,6 @@ def clip_for(delta: float) -> float:
     return round(2000 * near - 400, 6)
 
 
-def check_clip(clip: object) -> None:
-    """A clip caps a weight: a positive number; infinity is no cap."""
-    if not as_number(clip) > 0:
-        raise UsageError(f"clip is {clip}; it must be a number above 0, or inf for none.")
-
-
 def clipped_rate(clicks: IntArray, n: IntArray, logged: IntArray, clip: float) -> FloatArray:
     """(1/N) · min(M, N/n) · clicks.
 

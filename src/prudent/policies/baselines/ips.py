@@ -6,7 +6,8 @@ from math import inf
 import numpy as np
 
 from prudent.base.arrays import FloatArray
-from prudent.policies.baselines.base import Baseline, Choice, baselines, check_clip, clipped_rate, first_of_best
+from prudent.base.spec import check_clip
+from prudent.policies.baselines.base import Baseline, Choice, baselines, clipped_rate, first_of_best
 from prudent.policies.baselines.totals import Totals
 from prudent.policies.ranking import Lists
 

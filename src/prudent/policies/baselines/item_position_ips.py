@@ -7,13 +7,13 @@ from math import inf
 import numpy as np
 
 from prudent.base.arrays import FloatArray, IntArray
+from prudent.base.spec import check_clip
 from prudent.click_models.base import number_items
 from prudent.policies.baselines.base import (
     Baseline,
     Choice,
     baselines,
     best_placed,
-    check_clip,
     clipped_rate,
     incumbent_values,
 )
