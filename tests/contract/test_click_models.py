@@ -4,30 +4,19 @@ import json
 import random
 from dataclasses import fields
 from functools import cache
-from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from hypothesis.strategies import SearchStrategy
 
 from prudent.base.errors import UsageError
-from prudent.click_models import ClickModel, FittedModel, click_models
+from prudent.click_models import FittedModel, click_models
 from tests.reference import LoggedList
 from tests.strategies import count, linked_logs, quick_counts
 
 every_model = pytest.mark.parametrize("name", list(click_models))
 
-probabilities = st.lists(st.floats(0.01, 1), max_size=5).map(tuple)
-SETTINGS: dict[str, SearchStrategy[Any]] = {
-    "tail": st.sampled_from(["em", "truncate"]),
-    "continuation": probabilities,
-    "counts": st.sampled_from(["examined", "weighted"]),
-    "solver": st.sampled_from(["em", "als"]),
-    "smooth": st.floats(1e-9, 1e6),
-    "examination": probabilities,
-}
 # Each item of context q stands at each position at least 20 times, so that pbm is identified.
 LINKED: list[LoggedList] = [
     *[("q", ("a", "b", "c"), (1, 0, 0))] * 30,
@@ -42,27 +31,7 @@ def names_of(name: str) -> list[str]:
     return [field.name for field in fields(click_models[name])]  # type: ignore[arg-type]
 
 
-def values(name: str) -> SearchStrategy[ClickModel]:
-    """Models with any settings; a setting not listed above keeps its default."""
-    known = {setting: SETTINGS[setting] for setting in names_of(name) if setting in SETTINGS}
-    return st.builds(click_models[name], **known)
-
-
 # --- spelling -----------------------------------------------------------------------------------------------------
-
-
-@every_model
-@given(data=st.data())
-def test_text_round_trips(name: str, data: st.DataObject) -> None:
-    model = data.draw(values(name))
-    assert click_models.parse(str(model)) == model
-    assert str(click_models.parse(str(model))) == str(model)
-
-
-@every_model
-def test_its_plain_name_has_the_default_settings(name: str) -> None:
-    assert click_models.parse(name) == click_models[name]()
-    assert str(click_models[name]()) == name
 
 
 @pytest.mark.parametrize("name", [name for name in click_models if {"continuation", "examination"} & {*names_of(name)}])

@@ -39,7 +39,6 @@ SETTINGS: dict[str, SearchStrategy[Any]] = {
     "counts": st.sampled_from(["examined", "weighted"]),
     "delta": st.floats(1e-12, 1),
     "examination": probabilities,
-    "fit": st.sampled_from(["em", "als"]),
     "grid": st.lists(positive_numbers, min_size=1, max_size=5).map(tuple),
     "key": words,
     "metadata": words,
