@@ -478,7 +478,7 @@ def test_full_standard_output(folder: Path, options: list[str]) -> None:
 
 
 def test_our_own_mistakes_keep_their_traceback(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(*_: object) -> None:
+    def broken(*_: object, **__: object) -> None:
         raise RuntimeError("a bug")
 
     monkeypatch.setattr("prudent.click_models.check.check", broken)

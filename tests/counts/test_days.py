@@ -457,7 +457,7 @@ def test_compact_on_the_command_line(folder: Path) -> None:
         (
             ["rank", "log.parquet", "-o", "x.parquet", "--baseline", "ips", "--until", "1d"],
             2,
-            "--baseline ips does not use --until",
+            "--baseline does not work with --until",
         ),
         (["compact", "counts"], 2, "Missing option '--before'"),
         (["compact", "counts", "--before", "ever"], 2, "before is 'ever'"),

@@ -129,7 +129,7 @@ def test_an_estimator_that_is_none_is_told(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "code", "said"),
     [
-        (["--log", "counts.parquet"], 2, "counts, which do not keep whole lists"),
+        (["--log", "counts.parquet"], 3, "counts, which do not keep whole lists"),
         (["--log", "held_out.parquet", "--estimator", "dx"], 2, "No estimator is called 'dx'"),
         (["--log", "nothing.parquet"], 3, "There is no file"),
         (["--log", "held_out.parquet", "--confidence", "2"], 2, "confidence is 2"),

@@ -20,9 +20,7 @@ from prudent.cli.options import (
     Model,
     Seed,
     Time,
-    check_output,
     command,
-    only_logs,
 )
 from prudent.cli.output import busy, print_json, print_table, progress_bar, say, say_next, say_wrapped
 
@@ -58,8 +56,8 @@ def compare_command(
     _check_chart(output, [*logs, *(test or [])])
     with busy("Comparing"):
         comparison = prudent.compare(
-            only_logs(logs, log, "compare"),
-            only_logs(test, log, "compare") if test else None,
+            log.open(logs),
+            log.open(test) if test else None,
             **({"models": model} if model else {}),
             holdout=holdout,
             by=by,
@@ -115,8 +113,8 @@ def tune_command(
     tried: dict[str, Any] = {name: value for name, value in (("bounds", bound), ("deltas", delta)) if value}
     with progress_bar() as update:
         tuning = prudent.tune(
-            only_logs(logs, log, "tune"),
-            only_logs(test, log, "tune") if test else None,
+            log.open(logs),
+            log.open(test) if test else None,
             **tried,
             model=model,
             length=length,
@@ -145,6 +143,7 @@ def _check_chart(output: Path | None, logs: Sequence[str]) -> None:
     if output is not None:
         from prudent.base.chart import check_chart
         from prudent.logs.formats import find_files
+        from prudent.storage.files import check_output
 
         check_chart(output)
         check_output(output, find_files(logs), parquet=False)

@@ -9,7 +9,7 @@ import typer
 
 import prudent
 from prudent.base.text import MISSING, Column, number
-from prudent.cli.options import Json, Memory, Threads, check_output, command, option
+from prudent.cli.options import Json, Memory, Threads, command, option
 from prudent.cli.output import busy, print_json, print_table, say, short
 
 if TYPE_CHECKING:
@@ -62,6 +62,8 @@ def diff_command(
     With [bold]--json[/bold], totals are complete; changes are limited to [bold]--limit[/bold] contexts.
     """
     if output is not None:
+        from prudent.storage.files import check_output
+
         check_output(output, [old, new, *(scores or ())])
     with busy("Comparing"):
         difference = prudent.diff(old, new, scores=scores)

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from prudent.base.text import several
-from prudent.cli.options import LayoutOption, Output, Seed, check_output, command
+from prudent.cli.options import LayoutOption, Output, Seed, command
 from prudent.cli.output import busy, out, say
 
 
@@ -42,6 +42,7 @@ def simulate_command(
 ) -> None:
     """Simulate a click log with a known ground truth."""
     from prudent.click_models.simulate import make_world, write_log, write_truth
+    from prudent.storage.files import check_output
 
     check_output(output, [], parquet=False)
     if truth is not None:

@@ -1,6 +1,6 @@
 """`prudent evaluate`, `gate` and `split`: the value of a policy on lists it was not trained on."""
 
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -26,17 +26,14 @@ from prudent.cli.options import (
     Reward,
     Seed,
     Time,
-    check_output,
     command,
     fraction,
-    only_logs,
     option,
 )
 from prudent.cli.output import busy, out, print_json, print_table, say, say_next, say_wrapped
 
 if TYPE_CHECKING:
     from prudent.evaluation.evaluate import Evaluation
-    from prudent.logs.log import Log
 
 
 @command("evaluate", "Evaluate")
@@ -68,7 +65,7 @@ def evaluate_command(
     with busy("Evaluating"):
         evaluation = prudent.evaluate(
             prudent.Policy.read(policy),
-            _holdout(holdout, log, propensity, "evaluate"),
+            log.open(holdout, propensity=propensity),
             **({"estimators": estimator} if estimator else {}),
             reward=reward,
             confidence=confidence,
@@ -123,6 +120,7 @@ def gate_command(
     0 if its lift over the logged lists is above the minimum, with this confidence; else 1.
     """
     from prudent.logs.formats import find_files
+    from prudent.storage.files import check_output
 
     if per_context != (output is not None):
         raise UsageError("--per-context and -o FILE, the mixed policy to write, go together: set both or neither.")
@@ -134,7 +132,7 @@ def gate_command(
             )
         check_output(output, [policy, *find_files(holdout)])
     with busy("Evaluating"):
-        opened = _holdout(holdout, log, propensity, "gate")
+        opened = log.open(holdout, propensity=propensity)
         lists = prudent.Policy.read(policy)
         if output is None:
             verdict = prudent.gate(
@@ -186,11 +184,6 @@ def _model_of(estimator: str) -> str:
     return str(model)
 
 
-def _holdout(holdout: list[str], log: LogOptions, propensity: str | None, user: str) -> "Log":
-    opened = only_logs(holdout, log, user)
-    return opened if propensity is None else replace(opened, propensity=propensity)
-
-
 @command("split", "Evaluate")
 def split_command(
     logs: Logs,
@@ -203,7 +196,7 @@ def split_command(
     as_json: Json = False,
 ) -> None:
     """Split a log into a training log and a holdout."""
-    opened = only_logs(logs, log, "split")
+    opened = log.open(logs)
     with busy("Splitting"):
         parts = prudent.split(opened, output, holdout=holdout, by=by, time=time, seed=seed, engine=log.engine)
     train, held = parts.train, parts.holdout

@@ -147,6 +147,13 @@ class LogOptions:
         """DuckDB within the limits."""
         return prudent.DuckDB(self.memory, self.threads)
 
+    def open(self, inputs: Sequence[str], **more: Any) -> "Log":
+        """The log in these files, with these columns."""
+        from prudent.logs.log import as_log
+
+        settings = {name: value for name, value in more.items() if value is not None}
+        return as_log(list(inputs), engine=self.engine, **self.settings, **settings)
+
     def again(self) -> list[str]:
         """The options that the next command needs to read the same log."""
         words = []
@@ -196,12 +203,17 @@ class EngineOptions:
 
     def check(self, log: LogOptions) -> None:
         """Raise for options of the other engine."""
-        if self.engine == "duckdb" and (self.conf or self.master != "local[*]"):
+        if not self.on_spark and (self.conf or self.master != "local[*]"):
             raise UsageError("--master and --conf are for Spark: add --engine spark.")
-        if self.engine == "spark" and (log.memory is not None or log.threads is not None):
+        if self.on_spark and (log.memory is not None or log.threads is not None):
             raise UsageError(
                 "--memory and --threads are for DuckDB. For Spark: --conf spark.driver.memory=4g, --master local[2]."
             )
+
+    @property
+    def on_spark(self) -> bool:
+        """Whether the engine is Spark."""
+        return self.engine == "spark"
 
     def spark(self) -> "prudent.Spark":
         """Spark as the options say."""
@@ -275,31 +287,3 @@ class _Registered(dict[str, str]):
             "formats": FORMATS,
         }
         return ", ".join(registered[registry])
-
-
-# --- outputs ----------------------------------------------------------------------------------------------------------
-
-_OTHER_FORMATS = (".csv", ".tsv", ".txt", ".json", ".jsonl", ".ndjson", ".gz", ".zip", ".xlsx", ".html")
-
-
-def check_output(output: str | Path, inputs: Sequence[str | Path], parquet: bool = True) -> None:
-    """Raise before the work what would fail after it: no such folder, another format, an input of the same name."""
-    from prudent.storage.files import check_target, manifest_path
-
-    output = Path(output)
-    check_target(output)
-    taken = {Path(file).resolve() for file in inputs}
-    if output.resolve() in taken | {manifest_path(file) for file in taken}:
-        raise UsageError(f"{output} is named twice: an output cannot replace an input or another output.")
-    if parquet and output.suffix.lower() in _OTHER_FORMATS:
-        raise UsageError(f"{output} would hold Parquet. Name it {output.stem}.parquet.")
-
-
-def only_logs(inputs: Sequence[str], log: LogOptions, user: str) -> "Log":
-    """The log of a command that cannot use counts."""
-    from prudent.counts.source import counted_files
-    from prudent.logs.log import as_log
-
-    for file in counted_files(inputs):
-        raise UsageError(f"{file} holds counts, which do not keep whole lists: {user} needs the log itself.")
-    return as_log(list(inputs), engine=log.engine, **log.settings)

@@ -19,9 +19,7 @@ from prudent.cli.options import (
     MaxRejected,
     Model,
     Verbose,
-    check_output,
     command,
-    only_logs,
     option,
 )
 from prudent.cli.output import busy, print_json, print_table, say, say_next, say_wrapped, short
@@ -58,56 +56,51 @@ def rank_command(
     as_json: Json = False,
 ) -> None:
     """Find the best list for every context, from logs or counts."""
-    from prudent import bounds, click_models
-    from prudent.counts.source import as_counts
-    from prudent.logs.formats import find_files
-    from prudent.policies import baselines
-    from prudent.storage.filesystem import has_scheme
-
-    click_model, lower = click_models.parse(model), bounds.parse(bound)  # a typo should not wait for the counting
-    by = None if baseline is None else baselines.parse(baseline)
-    changed = {"model": model != "auto", "bound": bound != BOUND, "candidates": candidates is not None}
-    for name, is_set in (changed | {day.replace("_", "-"): True for day in days.settings}).items():
-        if by is not None and is_set:
-            raise UsageError(f"--baseline {by} does not use --{name}: leave out one of the two.")
     engine.check(log)
-    settings: dict[str, Any] = {"length": length, "candidates": candidates, "min_lists": min_lists}
-    if engine.engine == "spark":
-        for name, is_set in {"baseline": baseline is not None, "scores": scores is not None}.items():
-            if is_set:
-                raise UsageError(f"--{name} does not work with --engine spark: leave out one of the two.")
-        with busy("Ranking on Spark"):
+    settings: dict[str, Any] = {"length": length, "min_lists": min_lists, "to": output, "scores": scores}
+    used = {"model": model != "auto", "bound": bound != BOUND, "candidates": candidates is not None}
+    used |= {day.replace("_", "-"): True for day in days.settings}
+    if baseline is not None:
+        for option in [*(name for name, is_set in used.items() if is_set), *(["engine"] if engine.on_spark else [])]:
+            raise UsageError(f"--baseline does not work with --{option}: leave out one of the two.")
+        with busy("Ranking"):
+            local = {"engine": log.engine, "max_rejected": max_rejected, **log.settings}
+            policy = prudent.rank_baseline(inputs, baseline, **settings, **local)
+    else:
+        if engine.on_spark and scores is not None:
+            raise UsageError("--scores does not work with --engine spark: leave out one of the two.")
+        with busy("Ranking"):
             policy = prudent.rank(
-                inputs, click_model, bound=lower, engine=engine.spark(), to=output, **settings, **days.settings
+                inputs,
+                model,
+                bound=bound,
+                candidates=candidates,
+                engine=engine.spark() if engine.on_spark else log.engine,
+                max_rejected=max_rejected,
+                **settings,
+                **days.settings,
+                **log.settings,
             )
-        _show_ranked(policy.manifest, None, output, None, verbose, as_json)
+    if as_json:
+        print_json(policy.manifest.to_json())
         return
-    if has_scheme(output):
-        raise UsageError(f"{output} is not a path on this machine. Spark writes there: --engine spark.")
-    duckdb, files = log.engine, find_files(inputs)
-    read: list[str | Path] = [*files, *([candidates] if candidates else [])]
-    check_output(output, read)
+    _show_summary(policy.manifest)
+    if verbose:
+        _show_fitted(policy.manifest)
+    if not engine.on_spark:
+        _show_changes(policy)
+    say()
+    say(f"The lists are in {output}.")
     if scores is not None:
-        check_output(scores, [*read, output])
-    with busy("Ranking"):
-        if by is None:
-            counts = as_counts(inputs, engine=duckdb, max_rejected=max_rejected, **days.settings, **log.settings)
-            policy = prudent.rank(counts, click_model, bound=lower, **settings)
-        else:
-            opened = only_logs(inputs, log, f"--baseline {by}")
-            policy = prudent.rank_baseline(
-                opened, by, length=length, min_lists=min_lists, engine=duckdb, max_rejected=max_rejected
-            )
-        policy.write(output, scores)
-    _show_ranked(policy.manifest, policy, output, scores, verbose, as_json)
-    if not as_json:
-        _say_evaluate(output, files, log)
+        say(f"Every candidate's scores are in {scores}.")
+    if not engine.on_spark:
+        _say_evaluate(output, inputs, log)
 
 
-def _say_evaluate(policy: str, inputs: Sequence[Path], log: LogOptions) -> None:
+def _say_evaluate(policy: str, inputs: Sequence[str], log: LogOptions) -> None:
     """The next command: evaluate on the holdout of `prudent split`, if the policy was trained on its train.parquet."""
-    holdout = inputs[0].with_name("holdout.parquet")
-    if [file.name for file in inputs] == ["train.parquet"] and holdout.is_file():
+    holdout = Path(inputs[0]).with_name("holdout.parquet")
+    if [Path(name).name for name in inputs] == ["train.parquet"] and holdout.is_file():
         say_next("prudent", "evaluate", policy, "--log", holdout, *log.again())
         return
     say_next("prudent", "evaluate", policy, "--log", "HOLDOUT", *log.again())
@@ -133,13 +126,13 @@ def count_command(
 
     With --engine spark, an output that ends in .parquet is one file on this machine; any other, such as s3a://counts, is a folder of Parquet files.
     """  # noqa: E501 (a line break here would be one in a terminal)
-    from prudent.counts.source import as_counts, check_once
+    from prudent.counts.source import as_counts
     from prudent.logs.formats import find_files
     from prudent.logs.log import as_log
+    from prudent.storage.files import check_output
     from prudent.storage.filesystem import has_scheme
 
     target = output if has_scheme(output) or engine.engine == "spark" else str(_target(output, day))
-    check_once(inputs)
     for name in inputs:
         if Path(name).is_dir() and Path(name).resolve() in Path(target).resolve().parents:
             raise UsageError(f"{target} is inside {name}, which is read here. Choose an output elsewhere.")
@@ -182,11 +175,8 @@ def _target(output: str, day: str | None) -> Path:
 @command("check", "Rank")
 def check_command(inputs: Inputs, log: LogOptions, days: DayOptions, as_json: Json = False) -> None:
     """Summarize a log: contents, rejected lists, what it can support."""
-    from prudent.counts.source import as_counts
-
     with busy("Counting"):
-        counts = as_counts(inputs, engine=log.engine, max_rejected=1.0, **days.settings, **log.settings)
-        health = prudent.check(counts)
+        health = prudent.check(inputs, engine=log.engine, **days.settings, **log.settings)
     if as_json:
         print_json(health.to_json())
     else:
@@ -231,23 +221,6 @@ def _show_left_out(left_out: Mapping[str, int]) -> None:
     """Records of a predefined format that did not become lists."""
     for reason, n in left_out.items():
         say(f"Left out: {n:,} {reason}.")
-
-
-def _show_ranked(
-    manifest: "Manifest", policy: "Policy | None", output: str, scores: Path | None, verbose: bool, as_json: bool
-) -> None:
-    if as_json:
-        print_json(manifest.to_json())
-        return
-    _show_summary(manifest)
-    if verbose:
-        _show_fitted(manifest)
-    if policy is not None:
-        _show_changes(policy)
-    say()
-    say(f"The lists are in {output}.")
-    if scores is not None:
-        say(f"Every candidate's scores are in {scores}.")
 
 
 def _show_summary(manifest: "Manifest") -> None:

@@ -1,6 +1,5 @@
 """`prudent report` and `export`: a policy for people and for the program that serves it."""
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -22,10 +21,8 @@ from prudent.cli.options import (
     Reward,
     Seed,
     Threads,
-    check_output,
     command,
     fraction,
-    only_logs,
     option,
 )
 from prudent.cli.output import busy, print_json, say, say_wrapped
@@ -70,16 +67,16 @@ def report_command(
     from prudent.counts.source import as_counts, counted_files
     from prudent.evaluation.estimators import parse
     from prudent.logs.formats import find_files
-    from prudent.logs.log import as_log
+    from prudent.storage.files import check_output
 
     gate_estimator = parse(estimator)  # a typo should not wait for the reading
     read = [policy, *find_files(holdout), *(find_files(train) if train else []), *([scores] if scores else [])]
     check_output(output, read, parquet=False)
     with busy("Evaluating and explaining"):
-        opened = replace(only_logs(holdout, log, "report"), propensity=propensity)
+        opened = log.open(holdout, propensity=propensity)
         trained: Log | Counts | None = None
         if train is not None and not counted_files(train) and not days.settings:
-            trained = as_log(train, engine=log.engine, **log.settings)
+            trained = log.open(train)
         elif train is not None:
             trained = as_counts(train, engine=log.engine, max_rejected=max_rejected, **days.settings, **log.settings)
         data = prudent.report(
@@ -124,6 +121,7 @@ def export_command(
 ) -> None:
     """Write the lists for the program that serves them."""
     from prudent.policies.export import parse
+    from prudent.storage.files import check_output
 
     target = parse(format)  # a typo should not wait for the reading
     check_output(output, [policy], parquet=False)

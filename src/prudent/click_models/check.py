@@ -10,8 +10,8 @@ from prudent.base.arrays import FloatArray, IntArray
 from prudent.base.text import percent, several
 from prudent.click_models.position_based import not_compared, per_position, position_groups, position_links
 from prudent.counts.cells import Cells
-from prudent.counts.counts import Counts
 from prudent.counts.rejected import MAX_REJECTED
+from prudent.counts.source import as_counts
 
 FEW = 10
 """Impressions below which a click-through rate is mostly noise."""
@@ -105,14 +105,15 @@ class Health:
         ]
 
 
-def check(counts: Counts) -> Health:
-    """Summarize a log from its counts.
+def check(source: Any, **settings: Any) -> Health:
+    """Summarize a log or counts; `source` and `settings` are those of `as_counts`. Rejected lists are no error here.
 
     >>> import prudent, pyarrow as pa
     >>> lists = [{"context": "c", "items": ["a", "b"], "clicks": [1, 0]}] * 3
-    >>> prudent.check(prudent.count(prudent.Log(pa.Table.from_pylist(lists)))).clicks
+    >>> prudent.check(pa.Table.from_pylist(lists)).clicks
     3
     """
+    counts = as_counts(source, max_rejected=1.0, **settings)
     names = counts.index
     sums = [_sums(part.cells, names.positions) for part in names.parts()]
 

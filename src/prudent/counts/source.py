@@ -1,25 +1,28 @@
 """Counts from whatever has them: counts, files of counts, or a log to count."""
 
-from collections.abc import Sequence
+from datetime import date
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from prudent.base.errors import UsageError
 from prudent.counts.counts import Counts, count, which_are_counts
 from prudent.counts.rejected import MAX_REJECTED
 from prudent.engines.duckdb.engine import DuckDB
-from prudent.logs.formats import find_files, is_path
+from prudent.logs.formats import find_files, is_paths, path_names
 from prudent.logs.log import as_log
+
+if TYPE_CHECKING:
+    from prudent.engines.spark.engine import Spark
 
 
 def as_counts(
     source: Any,
     *,
-    engine: DuckDB | None = None,
+    engine: "DuckDB | Spark | None" = None,
     max_rejected: float = MAX_REJECTED,
-    since: str | None = None,
-    until: str | None = None,
+    since: date | str | None = None,
+    until: date | str | None = None,
     half_life: str | float | None = None,
     to: str | PathLike[str] | None = None,
     **log: Any,
@@ -31,7 +34,9 @@ def as_counts(
     """
     days: dict[str, Any] = {"since": since, "until": until, "half_life": half_life}
     days = {name: value for name, value in days.items() if value is not None}
-    files = [] if isinstance(source, Counts) else counted_files(source)
+    if isinstance(source, Counts) and days:
+        raise UsageError(f"{', '.join(days)}: these choose among files of counts. Pass them to Counts.read.")
+    files = [] if isinstance(source, Counts) else counted_files(source, engine)
     if files or isinstance(source, Counts):
         counts = source if isinstance(source, Counts) else Counts.read(*files, engine=engine, **days)
         if to is not None:
@@ -45,21 +50,14 @@ def as_counts(
     return count(as_log(source, engine=engine, **log), engine, to, max_rejected)
 
 
-def counted_files(source: Any) -> list[Path]:
-    """The files of a source that are counts: all or none."""
-    if not is_path(source) and not (isinstance(source, Sequence) and all(map(is_path, source))):
+def counted_files(source: Any, engine: "DuckDB | Spark | None" = None) -> list[Path] | list[str]:
+    """The files of a source that are counts: all or none. Spark, which reads elsewhere too, ranks only from counts."""
+    if not is_paths(source):
         return []
+    if not isinstance(engine, DuckDB | None):
+        return path_names(source)
     files = find_files(source)
-    check_once(files)
     counts = which_are_counts(files)
     if counts and len(counts) < len(files):
         raise UsageError(f"{counts[0]} holds counts and other files hold logs. Count the logs first, then name counts.")
     return counts
-
-
-def check_once(files: Sequence[str | PathLike[str]]) -> None:
-    """Raise where a file is named twice, under whatever name: its lists would count twice."""
-    real = [Path(file).resolve() for file in files]
-    for file, at in zip(files, real, strict=True):
-        if real.count(at) > 1:
-            raise UsageError(f"{file} is named twice, and would be counted twice.")

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
-from prudent.base.errors import LogError, did_you_mean
+from prudent.base.errors import LogError, UsageError, did_you_mean
 from prudent.storage.files import is_utf8
 from prudent.storage.filesystem import has_scheme
 
@@ -32,19 +32,28 @@ def is_path(source: object) -> bool:
     return isinstance(source, str | os.PathLike)
 
 
+def is_paths(source: object) -> bool:
+    """Whether a source names one or several files."""
+    return is_path(source) or (isinstance(source, list | tuple) and all(map(is_path, source)))
+
+
 def path_names(source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> list[str]:
     """The paths that a source consists of, one by one."""
     return [os.fspath(name) for name in ([source] if isinstance(source, str | os.PathLike) else source)]
 
 
 def find_files(source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> list[Path]:
-    """The files that paths, folders of Parquet files and globs name, sorted; an error when there are none."""
+    """The files that paths, folders of Parquet files and globs name, sorted; at least one, and none twice."""
     files = [file for name in path_names(source) for file in _files_of(name)]
     if not files:
         raise LogError("No file is named.")
     for file in files:
         if not is_utf8(str(file)):
             raise LogError(f"The name of {str(file)!r} is not UTF-8. Rename the file.")
+    real = [file.resolve() for file in files]  # a file may have several names
+    if len(set(real)) < len(real):
+        twice = next(file for file, at in zip(files, real, strict=True) if real.count(at) > 1)
+        raise UsageError(f"{twice} is named twice, and would be counted twice.")
     return files
 
 

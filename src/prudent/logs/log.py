@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from prudent.base.errors import LogError, UsageError, did_you_mean
-from prudent.logs.formats import is_path, path_names
+from prudent.logs.formats import is_paths, path_names
 
 Layout = Literal["lists", "rows"]
 
@@ -49,7 +49,7 @@ class Table(ABC):
     @property
     def in_files(self) -> bool:
         """Whether the source is files rather than a table in memory."""
-        return is_path(self.source) or (isinstance(self.source, list | tuple) and all(map(is_path, self.source)))
+        return is_paths(self.source)
 
     @property
     def names(self) -> list[str]:
@@ -162,6 +162,8 @@ class Log(Table):
         columns = list(columns)
         if {"context", "rank", "item", "lower", "mean"} <= set(columns):
             raise LogError(f"{where} is a policy written by prudent rank. A log or counts are needed here.")
+        if {"context", "item", "position", "prev", "click", "more", "n"} <= set(columns):
+            raise LogError(f"{where} holds counts, which do not keep whole lists. The log itself is needed here.")
         super().check_columns(columns, where)
 
     def _hint(self, columns: list[str]) -> str:

@@ -1,11 +1,11 @@
 """Algorithm 1: counts -> evidence -> lower bounds -> lists -> Policy."""
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import date
 from functools import cache, partial
-from os import PathLike
+from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import duckdb
@@ -22,12 +22,17 @@ from prudent.click_models.selection import Choice, resolve
 from prudent.counts.cells import Cells
 from prudent.counts.counts import Counts
 from prudent.counts.index import Index, Part
+from prudent.counts.rejected import MAX_REJECTED
 from prudent.counts.sampling import samples
+from prudent.counts.source import as_counts
 from prudent.engines.duckdb.engine import DuckDB
+from prudent.logs.formats import find_files, is_paths
 from prudent.logs.log import Candidates
 from prudent.policies.policy import Policy
 from prudent.policies.ranking import Lists, as_table, best_lists, incumbent_lists, list_values
 from prudent.policies.tables import CONTEXTS, append, means, named_lists, named_scores, terms
+from prudent.storage.files import check_output
+from prudent.storage.filesystem import has_scheme
 from prudent.storage.manifest import Manifest, Source
 
 if TYPE_CHECKING:
@@ -35,7 +40,7 @@ if TYPE_CHECKING:
 
 
 def rank(
-    counts: Counts | str | PathLike[str] | Sequence[str | PathLike[str]],
+    source: Any,
     model: str | ClickModel = "auto",
     *,
     bound: str | Bound = "exposure(delta=0.5)",
@@ -47,8 +52,14 @@ def rank(
     since: date | str | None = None,
     until: date | str | None = None,
     half_life: float | str | None = None,
+    scores: str | PathLike[str] | None = None,
+    max_rejected: float = MAX_REJECTED,
+    **log: Any,
 ) -> Policy:
     """Find, for every context, the list with the highest lower bound on its value.
+
+    ``source`` is counts or a log: `Counts`, a `Log`, a table, or paths of either; `log` are arguments of `as_log`, such
+    as the names of columns.
 
     Of many contexts, a bounded sample is enough to fit position parameters and priors. All are then ranked part by
     part, so that memory does not grow with their number.
@@ -66,12 +77,20 @@ def rank(
         Contexts with fewer logged lists are left out, so that the caller keeps its own ranking there.
     engine, to
         With `prudent.Spark`, contexts are ranked where Spark runs, which needs prudent there, and the lists are written
-        to the folder `to`, as part files in the order of contexts. Otherwise `to` is a file, and optional.
+        to the folder `to`, as part files in the order of contexts. Otherwise `to` is a file, and optional; ``scores``
+        is a file for the scores of every candidate.
     since, until, half_life
-        As in `prudent.Counts.read`, where counts are paths.
+        As in `prudent.Counts.read`, where the source is files of counts.
+    max_rejected
+        As in `prudent.count`, where the source is a log.
     """
     request = check_request(model, bound, length, min_lists)
-    counts = _counts(counts, engine, since, until, half_life)
+    if to is not None and isinstance(engine, DuckDB | None):
+        check_outputs(source, candidates, to, scores)
+    elif scores is not None:
+        raise UsageError("Scores are written beside the lists of a local file: set to=, without Spark.")
+    days: dict[str, Any] = {"since": since, "until": until, "half_life": half_life}
+    counts = as_counts(source, engine=engine, max_rejected=max_rejected, **days, **log)
     if not isinstance(engine, DuckDB | None):
         from prudent.policies.distributed import rank_in_spark
 
@@ -89,27 +108,28 @@ def rank(
     summed = ", ".join(f"sum({term})" for term in terms().values())
     row = connection.execute(f"select {summed} from per_context where kept").fetchall()[0]
     sums = dict(zip(terms(), row, strict=True))
-    scores = cache(partial(_score, connection, names, plan))
+    scored = cache(partial(_score, connection, names, plan))
     policy = Policy(
         connection,
         manifest_of(request, extent, plan, sums, counts.source, None if table is None else table.name),
-        {"lists": "from lists", "contexts": CONTEXTS, "scores": scores},
+        {"lists": "from lists", "contexts": CONTEXTS, "scores": scored},
         counts,
     )
     if to is not None:
-        policy.write(to)
+        policy.write(to, scores)
     return policy
 
 
-def _counts(counts: Any, engine: Any, since: Any, until: Any, half_life: Any) -> Counts:
-    if isinstance(counts, Counts):
-        if any(days is not None for days in (since, until, half_life)):
-            raise UsageError("since, until and half_life choose among files: give them to Counts.read.")
-        return counts
-    paths = [counts] if isinstance(counts, str | PathLike) else counts
-    if not isinstance(paths, Sequence) or not paths or not all(isinstance(path, str | PathLike) for path in paths):
-        raise UsageError(f"rank takes counts, not a {type(counts).__name__}: prudent.rank(prudent.count(log)).")
-    return Counts.read(*paths, since=since, until=until, half_life=half_life, engine=engine)
+def check_outputs(source: Any, candidates: Any, to: str | PathLike[str], scores: str | PathLike[str] | None) -> None:
+    """Raise before the work where the files of a policy cannot be written, or replace what is read."""
+    if has_scheme(fspath(to)):
+        raise UsageError(
+            f"{to} is not a path on this machine. Spark writes there: engine=prudent.Spark(...) (--engine spark)."
+        )
+    read = [file for table in (source, candidates) if is_paths(table) for file in find_files(table)]
+    check_output(to, read)
+    if scores is not None:
+        check_output(scores, [*read, to])
 
 
 # --- the request, and how much there is to rank -----------------------------------------------------------------------

@@ -61,6 +61,21 @@ def check_target(target: str | os.PathLike[str]) -> None:
         raise WriteError(f"Cannot write {target}: no permission to write in {folder}.")
 
 
+_OTHER_FORMATS = (".csv", ".tsv", ".txt", ".json", ".jsonl", ".ndjson", ".gz", ".zip", ".xlsx", ".html")
+
+
+def check_output(
+    target: str | os.PathLike[str], sources: Iterable[str | os.PathLike[str]], *, parquet: bool = True
+) -> None:
+    """Raise before the work what would fail after it: no such folder, another format, a file that is also read."""
+    check_target(target)
+    path, taken = Path(target), {Path(source).resolve() for source in sources}
+    if path.resolve() in taken | {manifest_path(source) for source in taken}:
+        raise UsageError(f"{target} is named twice: an output cannot replace an input or another output.")
+    if parquet and path.suffix.lower() in _OTHER_FORMATS:
+        raise UsageError(f"{target} would hold Parquet. Name it {path.stem}.parquet.")
+
+
 def make_folder(folder: str | os.PathLike[str]) -> Path:
     """Make a folder for outputs, if there is none, and find out whether it takes them."""
     path = Path(folder)

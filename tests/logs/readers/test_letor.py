@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from prudent.base.errors import LabelError, LogError, PrudentError
+from prudent.base.errors import LabelError, LogError, PrudentError, UsageError
 from prudent.logs.readers import Labels, letor, read_labels
 
 Pairs = list[tuple[int, int]]  # label and qid of each line
@@ -56,7 +56,7 @@ def test_a_query_in_two_files(tmp_path: Path) -> None:
         (tmp_path / name).write_text("1 qid:5 1:1\n")
     with pytest.raises(LabelError, match=r"qid:5 is in .*a\.txt and in .*b\.txt"):
         read_labels(tmp_path / "?.txt")
-    with pytest.raises(LabelError, match=r"a\.txt is named twice"):
+    with pytest.raises(UsageError, match=r"a\.txt is named twice"):
         read_labels([tmp_path / "a.txt", tmp_path / "a.txt"])
 
 

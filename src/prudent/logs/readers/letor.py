@@ -48,7 +48,7 @@ def read_labels(source: str | PathLike[str] | Sequence[str | PathLike[str]]) -> 
     comments are skipped. Documents of one query need not be adjacent; a query in two files is an error, since folds of
     one data set overlap and its documents would count twice.
     """
-    read = {file: _read(file) for file in _once(find_text_files(source))}
+    read = {file: _read(file) for file in find_text_files(source)}
     seen: dict[int, Path] = {}
     for file, (qids, _) in read.items():
         for qid in np.unique(qids).tolist():
@@ -63,13 +63,6 @@ def read_labels(source: str | PathLike[str] | Sequence[str | PathLike[str]]) -> 
     query = np.argsort(order)[query]  # by first appearance instead of by qid
     together = np.argsort(query, kind="stable")
     return Labels(query[together], labels[together], names[order])
-
-
-def _once(files: Sequence[Path]) -> Sequence[Path]:
-    for number, file in enumerate(files):
-        if file in files[:number]:
-            raise LabelError(f"{file} is named twice, and its documents would count twice.")
-    return files
 
 
 def _read(file: Path) -> tuple[IntArray, IntArray]:

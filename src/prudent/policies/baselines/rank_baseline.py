@@ -1,5 +1,6 @@
 """Whole lists of a log -> the lists of a baseline -> Policy."""
 
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from prudent.logs.log import as_log
 from prudent.policies.baselines.base import Baseline, baselines
 from prudent.policies.baselines.totals import fold
 from prudent.policies.policy import Policy
-from prudent.policies.rank import differences, only
+from prudent.policies.rank import check_outputs, differences, only
 from prudent.policies.tables import CONTEXTS, append, named_lists, named_scores
 from prudent.storage.manifest import Manifest, Source
 
@@ -28,6 +29,8 @@ def rank_baseline(
     min_lists: int = 1,
     engine: DuckDB | None = None,
     max_rejected: float = MAX_REJECTED,
+    to: str | PathLike[str] | None = None,
+    scores: str | PathLike[str] | None = None,
     **columns: Any,
 ) -> Policy:
     """Find, for every context, the best list by a baseline that `rank` is compared with.
@@ -44,6 +47,8 @@ def rank_baseline(
         impressions and clicks below are ignored.
     min_lists
         Contexts with fewer logged lists are left out, so that the caller keeps its own ranking there.
+    to, scores
+        Files to write the policy and its scores to.
 
     >>> import duckdb
     >>> clicks = "select 'shoes' as query, ['i1', 'i2'] as items, [0, 1] as clicks from range(9)"
@@ -53,7 +58,9 @@ def rank_baseline(
     chosen = baselines.parse(baseline) if isinstance(baseline, str) else baseline
     if isinstance(log, Counts):
         raise UsageError(f"{chosen} needs the log itself: counts do not keep whole lists.")
-    log = as_log(log, **columns)
+    if to is not None:
+        check_outputs(log, None, to, scores)
+    log = as_log(log, engine=engine, **columns)
     length = None if length is None else whole_number("length", length, 1)
     min_lists = whole_number("min_lists", min_lists, 0)
     check_max_rejected(max_rejected)
@@ -111,4 +118,7 @@ def rank_baseline(
             },
         },
     )
-    return Policy(connection, manifest, {"lists": "from lists", "scores": "from scores", "contexts": CONTEXTS})
+    policy = Policy(connection, manifest, {"lists": "from lists", "scores": "from scores", "contexts": CONTEXTS})
+    if to is not None:
+        policy.write(to, scores)
+    return policy
