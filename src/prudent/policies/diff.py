@@ -163,9 +163,9 @@ def diff(
     for name, policy, file in (("old", one, scores and scores[0]), ("new", two, scores and scores[1])):
         known = policy.lists() if file is None else _read(policy, file, name)
         for table, relation in (("lists", policy.lists()), ("known", known)):
-            connection.register("given", ArrowStream(relation))
-            connection.execute(f"create temp table {name}_{table} as from given")
-            connection.unregister("given")
+            connection.register("source", ArrowStream(relation))
+            connection.execute(f"create temp table {name}_{table} as from source")
+            connection.unregister("source")
     _compare(connection)
     _explain(connection, one.manifest, two.manifest, scored=scores is not None)
     find_renamed(connection)

@@ -1,4 +1,4 @@
-"""The best list for given scores and position weights, for any number of contexts at once."""
+"""The best lists for scores and position weights, for any number of contexts at once."""
 
 from typing import NamedTuple
 
@@ -29,7 +29,7 @@ def best_lists(evidence: Evidence, scores: Scores, length: int, eligible: BoolAr
     """For each context the list with the highest value of lower bounds (Algorithm 1), of `eligible` pairs or of all.
 
     The value grows with every item's score, so that the K best are chosen; the click model places them. Ties go to the
-    higher mean, then more impressions, then the smaller name, so that a run repeats itself to the byte.
+    higher mean, then more impressions, then the smaller name, so that the result is reproducible to the byte.
     """
     eligible = np.ones(len(evidence.context), bool) if eligible is None else eligible
     if not eligible.any():
@@ -51,7 +51,7 @@ def best_lists(evidence: Evidence, scores: Scores, length: int, eligible: BoolAr
 
 
 def _may_be_listed(context: IntArray, lower: FloatArray, length: int) -> BoolArray:
-    """Leave only what reaches its context's K-th highest score: nothing else needs sorting."""
+    """Whether a pair reaches the K-th highest score of its context: no other needs sorting."""
     keep = np.ones(len(context), bool)
     size = np.bincount(context)
     start = np.cumsum(size) - size
@@ -77,9 +77,9 @@ def _places(fitted: FittedModel, scores: FloatArray, size: IntArray, place: IntA
 
 
 def incumbent_lists(cells: Cells, length: int) -> Lists:
-    """The list that each context mostly saw: position by position, the item most often shown there and not higher up.
+    """The incumbent list of each context: at every position, the item most often shown there and not placed above.
 
-    Counts have no memory of whole lists; this one is made of their margins.
+    Counts do not keep whole lists; this one is made of their margins.
     """
     starts = np.flatnonzero(np.diff(cells.pair, prepend=-1) | np.diff(cells.position, prepend=-1))
     pair, position, shown = cells.pair[starts], cells.position[starts], np.add.reduceat(cells.n, starts)
@@ -94,7 +94,7 @@ def incumbent_lists(cells: Cells, length: int) -> Lists:
             continue
         new = np.diff(cells.context[pair[at]], prepend=-1) > 0
         most = np.maximum.reduceat(shown[at], np.flatnonzero(new))[np.cumsum(new) - 1]
-        # Cells are sorted by name within a context: the first of equals has the smaller name.
+        # Cells are sorted by name within a context: the first of a tie has the smaller name.
         best = pair[at[shown[at] == most]]
         best = best[np.diff(cells.context[best], prepend=-1) > 0]
         taken[best] = True
@@ -106,7 +106,7 @@ def incumbent_lists(cells: Cells, length: int) -> Lists:
 
 
 def list_values(evidence: Evidence, lists: Lists, attraction: FloatArray, length: int, contexts: int) -> FloatArray:
-    """Value of each context's list, under the model of the evidence, when its items have this attraction."""
+    """Value of each context's list under the click model, for this attraction of its items."""
     table = np.zeros((contexts, length))
     # θ is never negative: where a bound is, 0 is the better one.
     table[lists.context, lists.rank - 1] = np.clip(attraction[lists.row], 0, 1)

@@ -1,12 +1,12 @@
-"""Widths of confidence intervals and the theorem's bound on the error (Sec. 7).
+"""Widths of confidence intervals and the theorem's bound on the regret (Sec. 7; there: error).
 
-Three corrections to what is printed. Lemmas 1 and 2 bound the *absolute* deviation, so both tails count: they need
+Three corrections to the paper. Lemmas 1 and 2 bound the *absolute* deviation, so both tails count: they need
 log(2/δ), not log(1/δ). Near-optimal logging improves the theorem's bound by a factor of √(|𝓔|/K), not |𝓔|/K. And the
 theorem is about the list that maximises V̂(A) − c(A), which is not always the list of Algorithm 1; see `error_bound`.
 
 All of it is frequentist, about the estimates n₊/n of items examined n times, n fixed in advance. It is exact for
 the cascade and the dependent-click model with known position parameters, approximate for the position-based one,
-and says nothing about Bayesian bounds, which hold on average over their prior.
+and does not apply to Bayesian bounds, which hold on average over their prior.
 """
 
 import numpy as np
@@ -21,7 +21,7 @@ from prudent.click_models.base import Evidence
 def item_width(examined: ArrayLike, delta: float) -> FloatArray:
     """c(a, X) of Lemma 1, ``√(log(2/δ) / 2n)``: ``|n₊/n − θ| ≤ c(a, X)`` with probability at least 1 − δ.
 
-    For each item by itself, not for all at once; infinite for an item that was never examined.
+    It holds for each item separately, not for all at once; infinite for an item that was never examined.
 
     >>> item_width([0, 100, 400], delta=0.05).round(3)
     array([  inf, 0.136, 0.068])
@@ -34,8 +34,8 @@ def list_width(examined: ArrayLike, delta: float, pairs: int) -> FloatArray:
 
     `examined` has the items of a list along its last axis; `pairs` is m, the number of (context, item) pairs that
     the union bound runs over: |𝓔||𝓧| where all contexts share their items. With probability at least 1 − δ the
-    value of *every* list in *every* context is within c(A, X) of its estimate. Sums of widths are crude: where
-    c(A, X) exceeds the largest possible value (1 for the cascade and dependent-click model) it says nothing.
+    value of *every* list in *every* context is within c(A, X) of its estimate. Sums of widths are loose: a
+    c(A, X) above the largest possible value (1 for the cascade and dependent-click model) is vacuous.
 
     >>> list_width([[100, 400], [0, 400]], delta=0.05, pairs=10).round(3)
     array([0.26,  inf])
@@ -44,14 +44,14 @@ def list_width(examined: ArrayLike, delta: float, pairs: int) -> FloatArray:
 
 
 def error_bound(examined: ArrayLike, delta: float, pairs: int) -> FloatArray:
-    """The theorem's bound ``V(A*, X) − V(Â, X) ≤ 2 c(A*, X)``, given how often the items of A* were examined.
+    """The theorem's bound ``V(A*, X) − V(Â, X) ≤ 2 c(A*, X)``, from how often the items of A* were examined.
 
     It holds for all contexts at once with probability at least 1 − δ, for the list Â that maximises
     ``V̂(A) − c(A)``. The same steps prove it for Algorithm 1, which maximises ``V(L(a₁), …, L(a_K))``, when L is
     Hoeffding's bound of width √(log(2m/δ)/2n) clipped at 0; not for the larger δ that rank well in practice.
 
-    A* is known in simulations only. The chosen list in its place gives an indication, not a promise; what holds
-    for any list is `worst_error_bound`.
+    A* is known in simulations only. With the chosen list in its place the result is an indication, not a bound;
+    `worst_error_bound` holds for any list.
 
     >>> error_bound([[100, 400]], delta=0.05, pairs=10).round(3)
     array([0.519])
@@ -60,7 +60,7 @@ def error_bound(examined: ArrayLike, delta: float, pairs: int) -> FloatArray:
 
 
 def worst_error_bound(evidence: Evidence, length: int, delta: float) -> FloatArray:
-    """The theorem's bound where nothing is known about A*: ``2 max_A c(A, X)``, one entry per context number.
+    """The theorem's bound for an unknown A*: ``2 max_A c(A, X)``, one entry per context number.
 
     The widest list has the `length` least examined candidates of the context (all of them, if there are fewer),
     and the union bound runs over all pairs of the evidence. With one unseen candidate this is infinite: the log

@@ -75,5 +75,5 @@ def test_lists_shown_a_billion_times_do_not_drown_one_shown_once() -> None:
 def test_says_when_a_context_is_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pseudo_inverse, "LARGEST", 2)
     lists: list[LoggedList] = [("x", ("a",), (1,)), ("x", ("b",), (0,)), ("x", ("c",), (0,))]
-    with pytest.raises(LogError, match="One context has 3 different lists of 3 items at positions"):
+    with pytest.raises(LogError, match="One context has 3 distinct lists of 3 items at positions"):
         chosen(PseudoInverse(), lists)

@@ -97,7 +97,7 @@ def test_a_list_of_a_hundred_is_pinned_and_a_longer_one_refused(tmp_path: Path) 
 
 @pytest.mark.parametrize("item", ["", "x" * 513, "ü" * 257])
 def test_what_is_no_id_is_refused(item: str, tmp_path: Path) -> None:
-    with pytest.raises(PolicyError, match="is no _id"):
+    with pytest.raises(PolicyError, match="is not a valid _id"):
         exported(policy_of(tmp_path, {"q": [item]}), "elasticsearch-rules", tmp_path)
 
 

@@ -32,7 +32,7 @@ def test_a_ranked_policy_and_its_file_give_the_same(tmp_path: Path) -> None:
         ("reddis", "No export format is called 'reddis'. Did you mean 'redis'?"),
         ("sql(tabel=x)", "sql has no setting 'tabel'. Did you mean 'table'?"),
         ("jsonl(x=1)", "It has none"),
-        ("redis(key=7)", "key is 7.0; it is a name"),
+        ("redis(key=7)", "key is 7.0; it must be a name"),
         (5, "5 is not an export format. Known: csv, elasticsearch-rules, jsonl"),
     ],
 )

@@ -15,12 +15,12 @@ from prudent.policies.ranking import Lists
 @baselines.register("ips")
 @dataclass(frozen=True)
 class Ips(Baseline):
-    """The logged list with the most clicks per showing, clipped (Sec. 8.2).
+    """The logged list with the most clicks per impression of the list, clipped (Sec. 8.2).
 
     ``V̂(A) = (1/N) · min(M, N/n_A) · clicks(A)``, where A was shown n_A times among the N lists of its context: the
     paper's sum divided by N, which changes no order. Without a clip it is the list's mean number of clicks. A list that
-    was never shown has value 0. Of equal values the list shown more often is taken, then the one with the smaller
-    item at the highest position where they differ, names being compared as the log sorts them.
+    was never shown has value 0. Ties go to the list shown more often, then to the one with the smaller item name at
+    the first position where they differ.
     """
 
     clip: float = inf
@@ -42,7 +42,7 @@ class Ips(Baseline):
         return Choice(totals.listing(chosen), adds, best, value[totals.incumbent])
 
     def lists(self, totals: Totals) -> Lists:
-        """The best of the logged lists; a sweep over clips needs no more, and all else takes longer."""
+        """The best of the logged lists; all that a sweep over clips needs, and faster than `choose`."""
         return totals.listing(first_of_best(totals.list_context, self._values(totals)))
 
     def _values(self, totals: Totals) -> FloatArray:

@@ -20,7 +20,7 @@ from prudent.policies.baselines.base import (
 from prudent.policies.baselines.totals import Totals
 from prudent.policies.ranking import Lists
 
-_TIE = 1e-9  # of a context's largest estimate: lists whose values are nearer than this are ordered by impressions
+_TIE = 1e-9  # relative to the largest estimate of a context: lists closer than this are ordered by impressions
 
 
 @baselines.register("ip-ips")
@@ -31,8 +31,8 @@ class ItemPositionIps(Baseline):
     ``V̂(a, k) = (1/N) · min(M, N/n_{a,k}) · clicks_{a,k}``, where a stood n_{a,k} times at position k among the N lists
     of its context; 0 where it never stood. The paper takes the best item of each position, which can repeat an item;
     this is the best list without repeats, exactly. A context with fewer items than positions fills the first of them.
-    Among lists of equal value, to within a billionth, the one whose items rank higher by impressions is taken: at
-    their position, then anywhere, then by the smaller name; the top counts a little more than the rest.
+    Ties, to within a billionth, go to the list whose items have more impressions at their position, then anywhere,
+    then the smaller name; upper positions count slightly more.
     """
 
     clip: float = inf
@@ -42,7 +42,7 @@ class ItemPositionIps(Baseline):
 
     def choose(self, totals: Totals) -> Choice:
         """The best assignment of items to positions."""
-        from scipy.optimize import linear_sum_assignment  # scipy.special is all that may load with the package
+        from scipy.optimize import linear_sum_assignment  # slow to import
 
         placed = totals.placed
         context = totals.context[placed.pair]
@@ -71,8 +71,8 @@ class ItemPositionIps(Baseline):
 def _within_reach(totals: Totals, estimate: FloatArray) -> IntArray:
     """The pairs that a best list can need, ascending: no more than K of any position.
 
-    Were a list to have any other item at a position, one of the K best there would be free to take its place. Where
-    fewer than K items were ever shown at a position, all others are equal there, and the K most shown will do.
+    If a list has any other item at a position, one of the K best there is free to take its place. Where fewer than K
+    items were ever shown at a position, all others are equal there, and the K most shown are enough.
     """
     row, group, first = totals.by_place
     ranked = row[np.lexsort((-estimate[row], group))]  # stable: equals stay in the order of their impressions
@@ -80,17 +80,17 @@ def _within_reach(totals: Totals, estimate: FloatArray) -> IntArray:
 
 
 def _preference(totals: Totals, pair: IntArray, value: FloatArray, n: IntArray) -> FloatArray:
-    """A little more for what was shown more often, so that equal values do not leave the choice to chance."""
+    """A small bonus by impressions, so that ties are broken the same way every time."""
     context = totals.context[pair]
     start = np.flatnonzero(np.diff(context, prepend=-1))
     size = np.diff(start, append=len(pair))
-    size, most = (np.repeat(of, size) for of in (size, np.maximum.reduceat(value.max(axis=1), start)))
+    size, most = (np.repeat(column, size) for column in (size, np.maximum.reduceat(value.max(axis=1), start)))
     group = context[:, None] * totals.length + np.arange(totals.length)
     anywhere = np.broadcast_to(totals.impressions[pair, None], n.shape)
     order = np.lexsort((-anywhere.ravel(), -n.ravel(), group.ravel()))  # stable: then by pair
     place = np.empty(n.size, np.int64)
     place[order] = number_items(group.ravel()[order])
     beats = 1 - place.reshape(n.shape) / size[:, None]
-    from_top = 1 - np.arange(totals.length) / (2 * totals.length)  # of two such lists, the one with the better top
+    from_top = 1 - np.arange(totals.length) / (2 * totals.length)
     little = np.where(most > 0, most, 1.0) * _TIE / (2 * totals.length)
     return np.asarray(little[:, None] * from_top * ((n > 0) + beats))

@@ -11,9 +11,9 @@ from prudent.policies.baselines.totals import Totals
 from prudent.policies.ranking import Lists
 
 LARGEST = 10_000
-"""Lists, or items at positions, whichever are fewer, beyond which the matrix of one context is too large (800 MB)."""
+"""Most lists, or items at positions, whichever are fewer, of one context: their matrix takes 800 MB."""
 
-_DEPENDENT = 1e-10  # less of a row than this is not its own: the rest is a sum of other rows, and this is rounding
+_DEPENDENT = 1e-10  # remainder of a scaled row that counts as rounding: the row depends on the others
 _BITS = 33  # kept of an estimate: the last ones depend on how many threads the linear algebra had
 
 
@@ -23,25 +23,25 @@ class PseudoInverse(Baseline):
     """Least squares of clicks per list on which item stands where (Sec. 8.2, after Swaminathan et al. 2017).
 
     ``φ̂ = (E[1_A 1_Aᵀ])† E[Y 1_A]``, where 1_A marks the items of list A at their positions, Y is the number of
-    clicks on it, and expectations are means over the lists of a context. Of all φ that fit equally well this is the
-    shortest: an item has φ = 0 where it was never shown. Where all lists are equally long there are many, since what
-    is added to all items of one position can be taken from those of another. From the top down, each position gets
-    the free item with the largest φ there; of equals the one with more impressions there, then anywhere, then the
-    smaller name. An estimate below 0 loses to an item that was never shown there.
+    clicks on it, and expectations are means over the lists of a context. This is the minimum-norm solution: an item has
+    φ = 0 where it was never shown. It is not unique where all lists have one length, since a constant can move from
+    the items of one position to those of another. From the top down, each position gets the free item with the largest
+    φ there; ties go to more impressions there, then anywhere, then the smaller name. A negative estimate loses to an
+    item that was never shown there.
     """
 
     def choose(self, totals: Totals) -> Choice:
         """Positions filled from the top."""
         placed = totals.placed
         phi = weights(totals)
-        everything = np.flatnonzero(totals.logged[totals.context])  # the pairs of contexts with a list
+        logged = np.flatnonzero(totals.logged[totals.context])  # the pairs of contexts with a list
         free = np.ones(totals.pairs, bool)
         rows, ranks, adds = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], [np.zeros(0)]
         for k in range(totals.length):
             here = placed.position == k
             estimate, n = np.zeros(totals.pairs), np.zeros(totals.pairs, np.int64)
             estimate[placed.pair[here]], n[placed.pair[here]] = phi[here], placed.n[here]
-            pair = everything[free[everything]]
+            pair = logged[free[logged]]
             row = pair[first_of_best(totals.context[pair], estimate[pair], n[pair], totals.impressions[pair])]
             free[row] = False
             rows.append(row)
@@ -69,20 +69,20 @@ def weights(totals: Totals) -> FloatArray:
     for context in np.flatnonzero(totals.logged):
         its_lists, its_places = slice(*lists[context : context + 2]), slice(*places[context : context + 2])
         size = its_places.stop - its_places.start
-        # From 1, so that 0 is below the end of a short list.
+        # Numbered from 1; 0 is below the end of a short list.
         stands = np.where(totals.items[its_lists] >= 0, place[its_lists] - its_places.start + 1, 0)
         solve = _from_lists if len(stands) < size else _from_places
         if min(len(stands), size) > LARGEST:
             raise LogError(
-                f"One context has {len(stands):,} different lists of {size:,} items at positions; the pseudo-inverse "
-                f"takes {LARGEST:,} of either. Ask for shorter lists."
+                f"One context has {len(stands):,} distinct lists of {size:,} items at positions; the pseudo-inverse "
+                f"supports {LARGEST:,} of either. Set a smaller length."
             )
         phi[its_places] = _without_last_digits(solve(stands, size, totals.n[its_lists], clicks[its_lists]))
     return phi
 
 
 def _from_places(stands: IntArray, size: int, n: IntArray, clicks: IntArray) -> FloatArray:
-    """φ̂ as the paper has it: one row and column per item and position."""
+    """φ̂ as in the paper: one row and column per item and position."""
     together = stands[:, :, None] * (size + 1) + stands[:, None, :]
     gram = _sums(together, n[:, None, None], (size + 1) ** 2).reshape(size + 1, size + 1)
     return pseudo_solve(gram[1:, 1:], _sums(stands, clicks[:, None], size + 1)[1:])
@@ -105,12 +105,11 @@ def _sums(at: IntArray, weight: FloatArray | IntArray, size: int) -> FloatArray:
 def pseudo_solve(matrix: FloatArray, right: FloatArray) -> FloatArray:
     """M†y for a positive semidefinite M with a positive diagonal, by a Cholesky factorisation with pivoting.
 
-    M is first scaled to a diagonal of ones, so that its rank does not depend on how much oftener some lists were shown.
-    Rows of which no more than 1e-10 is left when the rows before them are taken out are counted as dependent. Each
-    gives one direction that M maps to 0; without these, in y and in the solution, any solution is the shortest.
-    A tenth of the time of an eigendecomposition, of which this keeps what is needed.
+    M is first scaled to a unit diagonal, so that its numerical rank does not depend on how often lists were shown.
+    Rows with a remainder of at most 1e-10 count as dependent. Each gives a direction in the null space; with these
+    projected out of y and of the solution, any solution has minimum norm. Ten times as fast as an eigendecomposition.
     """
-    from scipy.linalg import lapack  # scipy.special is all that may load with the package
+    from scipy.linalg import lapack  # slow to import
 
     scale = np.sqrt(np.diagonal(matrix))
     factor, pivot, rank, _ = lapack.dpstrf(matrix / scale[:, None] / scale, lower=1, tol=_DEPENDENT)
@@ -131,7 +130,7 @@ def pseudo_solve(matrix: FloatArray, right: FloatArray) -> FloatArray:
 
 
 def _without_last_digits(phi: FloatArray) -> FloatArray:
-    """Rounded to a binary place that follows from the largest; .5 would lie on the edge between two decimal ones."""
+    """Rounded to a binary place relative to the largest; a decimal one would have .5 on its edge."""
     largest = np.abs(phi).max()
     if largest == 0:
         return phi

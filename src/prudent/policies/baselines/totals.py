@@ -1,4 +1,4 @@
-"""Totals: every distinct list once, with how often it was shown and clicked where."""
+"""Totals: every distinct list once, with its impressions and its clicks by position."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,7 +22,7 @@ class Placed(NamedTuple):
 
 
 class ByPlace(NamedTuple):
-    """The same by context and position, and there by impressions: there, anywhere, and then by pair."""
+    """The same, sorted by context and position, then by impressions there, impressions anywhere, and pair."""
 
     row: IntArray  # of `Placed`
     group: IntArray  # context and position as one number, ascending
@@ -31,10 +31,10 @@ class ByPlace(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Totals:
-    """What all baselines learn from: integer sums over equal lists, in an order that does not depend on the log's.
+    """What all baselines learn from: integer sums over equal lists, in an order that does not depend on the log.
 
-    Lists are sorted by context, the most often shown first, then by the numbers of their items from the top, a list
-    before its continuation: the first of equals is the one to take.
+    Lists are sorted by context, the most shown first, then by the numbers of their items from the top, a list before
+    its continuation. Ties are broken in this order.
     """
 
     context: IntArray  # one entry per pair, ascending: the number of its context
@@ -59,7 +59,7 @@ class Totals:
 
     @cached_property
     def list_clicks(self) -> IntArray:
-        """Clicks on each list, wherever."""
+        """Clicks on each list, at any position."""
         return np.asarray(self.clicks.sum(axis=1))
 
     @cached_property
@@ -70,7 +70,7 @@ class Totals:
 
     @cached_property
     def incumbent(self) -> IntArray:
-        """Which list each logged context saw most often."""
+        """The list shown most often in each logged context."""
         return np.flatnonzero(np.diff(self.list_context, prepend=-1))
 
     def listing(self, which: IntArray) -> Lists:
@@ -85,12 +85,12 @@ class Totals:
         inside = self.items >= 0
         place = (self.items * self.length + np.arange(self.length))[inside]
         weights = np.broadcast_to(self.n[:, None], self.items.shape)[inside], self.clicks[inside]
-        found, (n, clicks) = _sum_by(place, weights, self.pairs * self.length)
-        return Placed(found // self.length, found % self.length, n, clicks)
+        place, (n, clicks) = _sum_by(place, weights, self.pairs * self.length)
+        return Placed(place // self.length, place % self.length, n, clicks)
 
     @cached_property
     def impressions(self) -> IntArray:
-        """How often each pair was shown, wherever."""
+        """Impressions of each pair, at any position."""
         return np.bincount(self.placed.pair, self.placed.n, minlength=self.pairs).astype(np.int64)
 
     @cached_property
@@ -110,12 +110,12 @@ class Totals:
 
     @cached_property
     def positive(self) -> IntArray:
-        """How often each pair was clicked, wherever."""
+        """Clicks on each pair, at any position."""
         return np.bincount(self.placed.pair, self.placed.clicks, minlength=self.pairs).astype(np.int64)
 
 
 def fold(shown: ListBatch) -> Totals:
-    """Sum up equal lists, however they were clicked."""
+    """Sum up equal lists."""
     which, first = _number_rows(shown)
     n = np.bincount(which, shown.n, minlength=len(first)).astype(np.int64)
     clicks = np.empty((len(first), shown.length), np.int64)
@@ -132,9 +132,9 @@ def _number_rows(shown: ListBatch) -> tuple[IntArray, IntArray]:
     size = int(item.max(initial=0)) + 2
     code, span = shown.items[:, 0], len(shown.context)
     for column in shown.items.T[1:]:
-        if span > (1 << 62) // size:  # what does not fit into one number is renumbered in between
-            found, code = np.unique(code, return_inverse=True)
-            span = len(found)
+        if span > (1 << 62) // size:  # codes that do not fit into 64 bits are renumbered in between
+            distinct, code = np.unique(code, return_inverse=True)
+            span = len(distinct)
         code, span = code * size + np.where(column >= 0, item[column] + 1, 0), span * size
     _, first, which = np.unique(code, return_index=True, return_inverse=True)
     return which, first
@@ -142,8 +142,8 @@ def _number_rows(shown: ListBatch) -> tuple[IntArray, IntArray]:
 
 def _sum_by(key: IntArray, weights: tuple[IntArray, ...], span: int) -> tuple[IntArray, list[IntArray]]:
     """The distinct keys, ascending, and the sums of the weights under each; integers below 2⁵³ add up exactly."""
-    if span <= 16 * len(key):  # few possible keys: a table of them is cheaper than sorting what occurs
-        found = np.flatnonzero(np.bincount(key, minlength=span))
-        return found, [np.bincount(key, weight, minlength=span)[found].astype(np.int64) for weight in weights]
-    found, which = np.unique(key, return_inverse=True)
-    return found, [np.bincount(which, weight, minlength=len(found)).astype(np.int64) for weight in weights]
+    if span <= 16 * len(key):  # few possible keys: a table of them is cheaper than sorting those that occur
+        distinct = np.flatnonzero(np.bincount(key, minlength=span))
+        return distinct, [np.bincount(key, weight, minlength=span)[distinct].astype(np.int64) for weight in weights]
+    distinct, which = np.unique(key, return_inverse=True)
+    return distinct, [np.bincount(which, weight, minlength=len(distinct)).astype(np.int64) for weight in weights]

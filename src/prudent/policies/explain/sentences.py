@@ -10,7 +10,7 @@ from prudent.base.text import number, several
 from prudent.policies.explain.explanation import Candidate, placed
 
 _SURE = 0.95  # credible level of "clearly"
-_MANY = 100  # views that nobody would call too few
+_MANY = 100  # views from which on they are not called too little
 
 
 @dataclass(frozen=True)

@@ -67,10 +67,9 @@ formats = Formats("export format", "prudent.exports", "parts")
 
 def refuse(connection: duckdb.DuckDBPyConnection, column: str, bad: str, why: str) -> None:
     """Raise if a name in a column, `context` or `item`, is bad by a condition on `name`; the message has the first."""
-    found = connection.execute(
+    ((name, n),) = connection.execute(
         f"select min(name), count(distinct name) from (select {column}::varchar as name from lists) where {bad}"
     ).fetchall()
-    ((name, n),) = found
     if n:
         others = f" (and {n - 1:,} other{'s' if n > 2 else ''})" if n > 1 else ""
         raise PolicyError(f"The {column} {_short(name)}{others} {why}")
@@ -83,4 +82,4 @@ def _short(name: str) -> str:
 def check_name(setting: str, value: object) -> None:
     """Names in settings are text; ``key=7`` on the command line is read as a number, which is no name."""
     if not isinstance(value, str) or not value or "\0" in value:
-        raise UsageError(f"{setting} is {value!r}; it is a name, of at least one character.")
+        raise UsageError(f"{setting} is {value!r}; it must be a name of at least one character.")

@@ -1,4 +1,4 @@
-"""Query rules of Elasticsearch: for the queries of a policy, its items pinned to the top."""
+"""Query rules of Elasticsearch: for each context of a policy, its items pinned to the top."""
 
 import re
 import warnings
@@ -12,11 +12,11 @@ from prudent.policies.export.base import Format, check_name, formats, refuse
 from prudent.storage.quoting import text
 
 PINNED = 100
-"""Documents that Elasticsearch pins for one query, at most."""
+"""Most documents that Elasticsearch pins for one query."""
 MOST_RULES = 1000
-"""Rules in one ruleset, at most, if the cluster is told to take as many; 100 if it is not."""
+"""Most rules in one ruleset, if the cluster allows it; by default it allows 100."""
 AT_ONCE = 10
-"""Rulesets that one search names, at most."""
+"""Most rulesets that one search names."""
 _ID_BYTES = 512
 
 
@@ -25,8 +25,8 @@ _ID_BYTES = 512
 class ElasticsearchRules(Format):
     """Requests, two lines each: ``PUT /_query_rules/NAME-1``, and the ruleset as JSON.
 
-    Each context is a rule that pins the items of its list where ``metadata`` of the search equals the context, to the
-    letter. Rules are split into rulesets of ``rules``, in the order of contexts; the manifest says which has which.
+    Each context is a rule that pins the items of its list where ``metadata`` of the search equals the context exactly.
+    Rules are split into rulesets of ``rules``, in the order of contexts; the manifest has their first and last context.
     """
 
     name: str = "prudent"
@@ -53,8 +53,8 @@ class ElasticsearchRules(Format):
         ((rulesets,),) = connection.execute(f"select count(distinct {self._ruleset}) from numbered").fetchall()
         if rulesets > AT_ONCE:
             warnings.warn(
-                f"There are {rulesets:,} rulesets, and one search names at most {AT_ONCE}. The manifest says which "
-                "contexts each of them has: name the one that has yours.",
+                f"There are {rulesets:,} rulesets, and one search names at most {AT_ONCE}. The manifest has the "
+                "contexts of each: name the one with yours.",
                 PrudentWarning,
                 stacklevel=3,
             )
@@ -62,13 +62,13 @@ class ElasticsearchRules(Format):
             connection,
             "item",
             f"strlen(name) not between 1 and {_ID_BYTES}",
-            f"is no _id: these have 1 to {_ID_BYTES} bytes. Items have to be the ids of documents.",
+            f"is not a valid _id, which has 1 to {_ID_BYTES} bytes. Items have to be document ids.",
         )
 
     def parts(self, connection: duckdb.DuckDBPyConnection) -> str:
         """See `Format.parts`."""
         self._check(connection)
-        # Everything is text: numbers would be compared as floating point.
+        # All as text: numbers would be compared as floating point.
         rule = f"""{{
             'rule_id': number::varchar,
             'type': 'pinned',

@@ -1,4 +1,4 @@
-"""Files for whatever reads files: JSON Lines and CSV."""
+"""JSON Lines and CSV."""
 
 from dataclasses import dataclass
 
@@ -25,9 +25,9 @@ class JsonLines(Format):
 @formats.register("csv")
 @dataclass(frozen=True)
 class Csv(Format):
-    """One line per item, with the columns of the policy, as RFC 4180 has it: CRLF, and quotes doubled inside of quotes.
+    """One line per item, with the columns of the policy, by RFC 4180: CRLF, and quotes doubled inside quotes.
 
-    Text stands in quotes and numbers do not, so that ``"7"`` and ``7`` stay apart.
+    Text is quoted and numbers are not, so that ``"7"`` and ``7`` stay apart.
     """
 
     def parts(self, connection: duckdb.DuckDBPyConnection) -> str:

@@ -9,10 +9,10 @@ import duckdb
 from prudent.policies.export.base import Format, check_name, formats
 from prudent.storage.quoting import text
 
-_DAY = 24 * 60 * 60  # seconds after which what a broken load left behind goes by itself
+_DAY = 24 * 60 * 60  # seconds after which the rest of an interrupted load expires
 
-# Pipes go on after an error, such as memory running out: only the number of lists tells whether all arrived. Both
-# names change hands within one script, so that nobody sees the time in between; the old lists are freed later.
+# A pipe continues after an error, such as no memory: only the number of lists shows whether all arrived. The script
+# renames in one step, so that no reader sees a state in between; the old lists are freed later.
 _SWAP = """\
 if redis.call('HLEN', KEYS[1]) ~= tonumber(ARGV[1]) then
   return redis.error_reply('ERR only ' .. redis.call('HLEN', KEYS[1]) .. ' of ' .. ARGV[1] .. \
@@ -32,8 +32,8 @@ return 'OK'
 class Redis(Format):
     """The commands, in Redis's protocol, that fill the hash ``key``: fields are contexts, values JSON arrays of items.
 
-    The lists are loaded under another key, which no reader knows, and take the place of the old ones in one step, if
-    all of them have arrived. So a reader sees the old lists or the new ones; contexts that are gone are gone.
+    The lists are loaded under a temporary key, and replace the old ones in one step if all of them arrived. A reader
+    sees either all old lists or all new ones; contexts without a new list are removed.
     """
 
     key: str = "prudent:lists"
@@ -47,10 +47,10 @@ class Redis(Format):
 
     def parts(self, connection: duckdb.DuckDBPyConnection) -> str:
         """See `Format.parts`."""
-        # Loads of two policies at once do not meet under one key. In braces, so that a cluster keeps both together.
-        said = "md5_number(concat_ws(chr(0), strlen(context::varchar), context, to_json(items)))"
+        # Concurrent loads of two policies use two keys. Braces keep both keys in one slot of a cluster.
+        content = "md5_number(concat_ws(chr(0), strlen(context::varchar), context, to_json(items)))"
         ((contexts, digest),) = connection.execute(
-            f"select count(*), md5(coalesce(bit_xor({said}), 0)::varchar) from numbered"
+            f"select count(*), md5(coalesce(bit_xor({content}), 0)::varchar) from numbered"
         ).fetchall()
         loading = text(f"{{{self.key}}}:loading:{digest}")
         lists = _command("'HSET'", loading, "context::varchar", "to_json(items)::varchar")
@@ -73,5 +73,5 @@ class Redis(Format):
 
 
 def _command(*arguments: str) -> str:
-    """SQL text for a command of these arguments, which are SQL text too."""
+    """SQL text for a command; its arguments are SQL text, too."""
     return " || ".join([f"'*{len(arguments)}' || chr(13) || chr(10)", *(f"bulk({one})" for one in arguments)])

@@ -1,4 +1,4 @@
-"""A script for PostgreSQL that loads a staging table and lets it take the place of the old rows in one transaction."""
+"""A script for PostgreSQL that loads a staging table and replaces the old rows in one transaction."""
 
 import shlex
 from dataclasses import dataclass
@@ -13,19 +13,18 @@ from prudent.policies.files import COLUMNS
 from prudent.storage.quoting import identifier, text
 
 STAGING = "prudent_staging"
-"""The table that is loaded first; temporary, so that every session has its own and none is left behind."""
-_NAME_BYTES = 63  # PostgreSQL cuts off the rest, and two names may become one
-_ROWS = 100  # in one statement; PostgreSQL takes longer over larger ones
+"""The table that is loaded first; temporary, so that every session has its own and none remains."""
+_NAME_BYTES = 63  # PostgreSQL truncates longer names, and two may become one
+_ROWS = 100  # in one statement; larger ones are slower
 
 
 @formats.register("sql")
 @dataclass(frozen=True)
 class Sql(Format):
-    """A script for PostgreSQL that fills a table with the columns of the policy, and makes it if there is none.
+    """A script for PostgreSQL that fills a table with the columns of the policy, and creates it if there is none.
 
-    All of it is one transaction, which takes the old rows out and puts the new ones in. A reader sees the old ones
-    until the very end, at any level of isolation, and is not kept waiting. What else hangs on the table, rights, views
-    and indexes, stays. After the two settings at its head, the script is standard SQL.
+    It is one transaction that replaces all rows. A reader sees the old rows until it commits, at any isolation level,
+    and is not blocked. Privileges, views and indexes of the table stay. After two settings, it is standard SQL.
     """
 
     table: str = "prudent_lists"
@@ -35,16 +34,16 @@ class Sql(Format):
     def __post_init__(self) -> None:
         check_name("table", self.table)
         if self.table == STAGING:
-            raise UsageError(f"{STAGING} is what the script calls its own table. Choose another name.")
+            raise UsageError(f"{STAGING} is the name of the script's own table. Choose another name.")
         if len(self.table.encode()) > _NAME_BYTES:
-            raise UsageError(f"table is {self.table!r}; names have up to {_NAME_BYTES} bytes in PostgreSQL.")
+            raise UsageError(f"table is {self.table!r}; names in PostgreSQL have up to {_NAME_BYTES} bytes.")
 
     def parts(self, connection: duckdb.DuckDBPyConnection) -> str:
         """See `Format.parts`."""
         for column in ("context", "item"):
             refuse(connection, column, "contains(name, chr(0))", "has a NUL byte, which PostgreSQL cannot store.")
         kinds = {name: kind for name, kind, *_ in connection.execute("describe lists").fetchall()}
-        # Under a half-life impressions are not whole, and a column that was once made for integers would round them.
+        # Under a half-life impressions are not whole, and an integer column would round them.
         kinds["impressions"] = "DOUBLE"
         known = connection.execute(f"select {', '.join(f'count({name}) = count(*)' for name in COLUMNS)} from lists")
         # Lists made elsewhere have no evidence.
@@ -96,7 +95,7 @@ _TYPES = {
 
 
 def _value(name: str, kind: str) -> str:
-    """SQL text for a value as SQL text."""
+    """SQL that writes a value as a SQL literal."""
     if kind == "VARCHAR":
         return f"literal({name})"
     if kind == "DOUBLE":

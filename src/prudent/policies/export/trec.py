@@ -1,4 +1,4 @@
-"""Runs, for the tools that measure rankings: trec_eval, ir_measures, ranx, Anserini."""
+"""Runs for retrieval evaluation tools: trec_eval, ir_measures, ranx, Anserini."""
 
 import re
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from prudent.base.errors import UsageError
 from prudent.policies.export.base import Format, check_name, formats, refuse
 from prudent.storage.quoting import text
 
-# C's isspace, and what Python's split takes for space: readers differ in whom they ask.
+# Space by C's isspace or by Python's split: readers use either.
 _SPACE = r"[\s\x{0B}\x{00}\x{1C}-\x{1F}\x{85}\p{Z}]"
 _CONTEXTS = ("named", "numbered")
 
@@ -19,10 +19,10 @@ _CONTEXTS = ("named", "numbered")
 class TrecRun(Format):
     """Lines ``qid Q0 docid rank score tag``, the format of TREC.
 
-    Readers sort by score, not by rank, and some keep no more than 24 bits of it. So the score is not the bound but the
-    number of items from here to the end of the list: it falls by one from rank to rank.
+    Readers sort by score, not by rank, and some keep only 24 bits of it. So the score is not the bound but the number
+    of items from there to the end of the list.
 
-    With ``contexts=numbered``, the qid is not the context but the number of its line in the export to ``jsonl``.
+    With ``contexts=numbered``, the qid is the number of the context's line in the export to ``jsonl``.
     """
 
     tag: str = "prudent"
@@ -31,12 +31,12 @@ class TrecRun(Format):
     def __post_init__(self) -> None:
         check_name("tag", self.tag)
         if len(self.tag.split()) != 1 or re.search(r"\s", self.tag):
-            raise UsageError(f"tag is {self.tag!r}; it is a name without spaces.")
+            raise UsageError(f"tag is {self.tag!r}; it must be a name without spaces.")
         if self.contexts not in _CONTEXTS:
-            raise UsageError(f"contexts is {self.contexts!r}; it is {' or '.join(_CONTEXTS)}.")
+            raise UsageError(f"contexts is {self.contexts!r}; it must be {' or '.join(_CONTEXTS)}.")
 
     def _check(self, connection: duckdb.DuckDBPyConnection) -> None:
-        """Spaces end a field, and a run has no way to write them otherwise."""
+        """Spaces end a field, and a run cannot escape them."""
         bad = f"name = '' or regexp_matches(name, {text(_SPACE)})"
         if self.contexts == "named":
             refuse(
