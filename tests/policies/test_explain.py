@@ -21,7 +21,7 @@ from prudent.policies.explain.sentences import Known, in_words
 from tests.reference import LoggedList
 from tests.strategies import count, linked_logs, table
 
-BOUNDED = Known("lower bound", all_scored=True, prior=True)
+BOUNDED = Known("lower bound", all_scored=True)
 
 
 def one(item: str, **known: Any) -> Candidate:
@@ -135,13 +135,13 @@ def test_of_several_the_least_in_the_list_counts_and_the_best_that_passed() -> N
 def test_new_and_never_shown() -> None:
     new = one("new", rank=2, impressions=0, clicks=0, lower=0.05, mean=0.1, upper=0.2)
     assert why([GOOD, new])["new"] == "new: never shown, scored by the prior alone"
-    assert why([GOOD, new], replace(BOUNDED, prior=False))["new"] == "new: never shown"
+    assert why([GOOD, replace(new, mean=0.0)])["new"] == "new: never shown"
 
 
 def test_never_shown_and_not_listed() -> None:
     new = one("new", impressions=0, clicks=0, lower=0.05, mean=0.1, upper=0.2)
     assert why([GOOD, new])["new"] == "not listed: never shown, and the prior alone is not enough"
-    assert why([GOOD, new], replace(BOUNDED, prior=False))["new"] == "not listed: never shown"
+    assert why([GOOD, replace(new, mean=0.0)])["new"] == "not listed: never shown"
 
 
 def test_what_was_shown_long_ago_was_shown() -> None:
@@ -178,7 +178,7 @@ def test_without_bounds_nothing_is_compared() -> None:
     """Of a method without bounds."""
     poor = one("poor", incumbent=1, rank=2, impressions=10, clicks=1)
     best = one("best", incumbent=2, rank=1, impressions=10, clicks=0)
-    assert why([poor, best], Known("", all_scored=False, prior=False)) == {
+    assert why([poor, best], Known("", all_scored=False)) == {
         "best": "up 1: no click in 10 views",
         "poor": "down 1: 1 click in 10 views",
     }

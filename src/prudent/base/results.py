@@ -104,30 +104,3 @@ def _sql_type(kind: type | None, values: Sequence[object]) -> str:
     if not all(isinstance(value, int) for value in known) or not known:
         return "varchar"
     return "ubigint" if max(known) >= 2**63 else "bigint"  # type: ignore[type-var, operator]
-
-
-class Tabular(ABC):
-    """A result whose rows are text already; to become a `Result`."""
-
-    @property
-    @abstractmethod
-    def verdict(self) -> str:
-        """The conclusion."""
-
-    @abstractmethod
-    def rows(self) -> list[tuple[str, ...]]:
-        """The head, then the rows."""
-
-    def __str__(self) -> str:
-        head, *rows = self.rows()
-        return f"{text_table(_aligned(head), rows)}\n{self.verdict}"
-
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        head, *rows = self.rows()
-        return html_table(_aligned(head), rows, self.verdict)
-
-
-def _aligned(head: Sequence[str]) -> list[Column]:
-    return [Column(name, align="right" if i else "left") for i, name in enumerate(head)]

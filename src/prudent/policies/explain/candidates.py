@@ -1,7 +1,6 @@
 """Evidence about the candidates of some contexts, from a policy and its counts; other names stay in the databases."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import duckdb
@@ -10,8 +9,7 @@ from numpy.typing import NDArray
 
 from prudent.base.arrays import BoolArray, FloatArray, IntArray
 from prudent.base.errors import PolicyError
-from prudent.bounds import Bound, Mle, Scores, bounds
-from prudent.bounds.bayes import PosteriorBound
+from prudent.bounds import Bound, Scores, bounds
 from prudent.counts.counts import Counts
 from prudent.policies.explain.explanation import Candidate, Explanation, Name
 from prudent.policies.explain.sentences import Known, in_words
@@ -48,16 +46,18 @@ def explain(
         row, seen = scored.rows.get(pair), logged.get(pair, _NEVER)
         impressions = row.impressions if row else seen.impressions if same else None
         clicks = seen.clicks if same else None
-        score = (row.lower, row.mean, upper.get(pair)) if row and scored.bound else (None, None, None)
+        score = (row.lower, row.mean, (upper or {}).get(pair)) if row and scored.bound else (None, None, None)
         trials = row[2:4] if row else (None, None)
         candidates[pair[0]].append(
             Candidate(pair[1], seen.incumbent, scored.rank.get(pair), impressions, clicks, *score, *trials)
         )
-    order = "" if scored.bound is None else "estimate" if isinstance(scored.bound, Mle) else "lower bound"
-    known = Known(order, bool(order) and scored.complete, isinstance(scored.bound, PosteriorBound))
-    notes = tuple(_notes(scored, settings.get("baseline"), counts, same))
+    order = "" if scored.bound is None else "estimate" if upper is None else "lower bound"
+    known = Known(order, bool(order) and scored.complete)
+    notes = [*_notes(scored, settings.get("baseline"), counts, same)]
+    if order == "estimate":
+        notes.append(f"{scored.bound} is an estimate without a bound: there are no intervals.")
     made_by = {key: str(settings[key]) for key in ("model", "bound", "baseline") if key in settings}
-    return [Explanation(context, in_words(rows, known), made_by, notes) for context, rows in candidates.items()]
+    return [Explanation(context, in_words(rows, known), made_by, tuple(notes)) for context, rows in candidates.items()]
 
 
 def _notes(scored: "_Scored", baseline: str | None, counts: Counts | None, same: bool) -> Iterable[str]:
@@ -70,8 +70,6 @@ def _notes(scored: "_Scored", baseline: str | None, counts: Counts | None, same:
         yield "The incumbent lists and their clicks are not known: give the training log or its counts."
     elif not same:
         yield "The incumbent lists are those of another log. For clicks, give the training log or its counts."
-    if isinstance(scored.bound, Mle):
-        yield "mle is an estimate without a bound: there are no intervals."
 
 
 # --- from the policy --------------------------------------------------------------------------------------------------
@@ -115,15 +113,17 @@ class _Scored:
         if self.complete and pairs:
             self._add({"context": as_column([one for one, _ in pairs]), "item": as_column([two for _, two in pairs])})
 
-    def upper(self) -> dict[Pair, float]:
-        """The upper end of the interval of each pair, where the bound has one."""
+    def upper(self) -> dict[Pair, float] | None:
+        """The upper end of the interval of each pair, as far as it is known; None for a bound without intervals."""
         prior = self._policy.manifest.results.get("fitted", {}).get("prior", {})
         lower, mean, positive, negative = np.array([row[:4] for row in self.rows.values()], float).reshape(-1, 4).T
-        upper = None
-        if self.bound is not None:
-            with suppress(KeyError):  # a manifest without the prior
-                upper = self.bound.upper(Scores(lower, mean, prior), positive, negative)
-        return {} if upper is None else dict(zip(self.rows, upper.tolist(), strict=True))
+        if self.bound is None:
+            return {}
+        try:
+            upper = self.bound.upper(Scores(lower, mean, prior), positive, negative)
+        except KeyError:  # a manifest without the prior
+            return {}
+        return None if upper is None else dict(zip(self.rows, upper.tolist(), strict=True))
 
     def _add(self, keys: Mapping[str, NDArray[Any]], which: str = "") -> None:
         for context, item, *row in self._select(self._policy.scores(), keys, _SCORES, which):

@@ -19,7 +19,6 @@ class Known:
 
     order: str  # what the new list is ordered by, such as lower bounds; empty where that is not known
     all_scored: bool  # every eligible item has its scores: an item without is not eligible
-    prior: bool  # the bound has a prior, which scores items that were never shown
 
 
 def in_words(candidates: Sequence[Candidate], known: Known) -> tuple[Candidate, ...]:
@@ -43,7 +42,7 @@ def _why(one: Candidate, listed: list[Candidate], incumbent: list[Candidate], kn
         return _join(f"at {one.rank}", _seen(one))
     if one.incumbent is None:
         if one.unseen:
-            return "new: never shown" + (", scored by the prior alone" if known.prior else "")
+            return "new: never shown" + (", scored by the prior alone" if one.mean else "")
         left = [other for other in incumbent if other.rank is None]
         return _before(f"enters at {one.rank}", one, left, "that left", known)
     if one.incumbent == one.rank:
@@ -75,7 +74,7 @@ def _behind(start: str, one: Candidate, others: list[Candidate], which: str, kno
     if not known.order or one.lower is None or not scored:
         return _join(start, _seen(one))
     if one.unseen:
-        return f"{start}: never shown" + (", and the prior alone is not enough" if known.prior else "")
+        return f"{start}: never shown" + (", and the prior alone is not enough" if one.mean else "")
     if any(_too_little(one, other) for other in scored):
         few = "too little to trust" if one.impressions is None or one.impressions < _MANY else "not enough to be sure"
         return f"{start}: {_clicked(one)}: {few}"
