@@ -11,7 +11,7 @@ from prudent.base.arrays import FloatArray
 from prudent.base.errors import UsageError
 from prudent.click_models import click_models
 from prudent.click_models.base import Evidence
-from prudent.policies import theory
+from prudent.research import theory
 
 counts = st.integers(0, 10**6) | st.floats(1e-9, 1e6)
 deltas = st.floats(1e-6, 1)
