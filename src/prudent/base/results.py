@@ -61,7 +61,7 @@ class Result(ABC):
 
     def __str__(self) -> str:
         columns, rows, notes = self._cut()
-        return "\n".join(filter(None, [self.title, text_table(columns, rows), *notes]))
+        return "\n".join(filter(None, [self.title, text_table(columns, rows) if rows else "", *notes]))
 
     __repr__ = __str__  # the table says more than a constructor call
 

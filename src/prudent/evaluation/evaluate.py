@@ -111,8 +111,8 @@ class Evaluation(Result):
         by_reason: dict[str, list[str]] = {}
         for one in sorted(self, key=lambda one: one.known):
             if one.why:
-                said = one.why if one.known else f"cannot tell. {one.why}"
-                by_reason.setdefault(said, []).append(one.estimator)
+                reason = one.why if one.known else f"cannot tell. {one.why}"
+                by_reason.setdefault(reason, []).append(one.estimator)
         return [f"{', '.join(names)}: {why}" for why, names in by_reason.items()]
 
 

@@ -14,7 +14,7 @@ Reward = Literal["clicks", "any-click"]
 REWARDS: tuple[Reward, ...] = ("clicks", "any-click")
 
 NEVER = -2
-"""An item of the policy that no held-out list of its context shows."""
+"""An item of the policy that no holdout list of its context shows."""
 
 
 class CannotTellError(Exception):

@@ -204,7 +204,7 @@ def test_a_model_for_want_of_a_choice_is_not_enough_for_a_yes(tmp_path: Path) ->
 # --- judges that are none ---------------------------------------------------------------------------------------------
 
 
-def test_the_log_that_a_policy_learned_from_is_no_judge(tmp_path: Path) -> None:
+def test_the_log_that_a_policy_learned_from_is_no_holdout(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     clicks = rng.integers(0, 2, (200, 2)).tolist()
     rows = [("q", ["a", "b"] if i % 2 else ["b", "a"], clicks[i]) for i in range(200)]
@@ -291,7 +291,7 @@ def test_days_that_were_merged_still_name_their_logs(tmp_path: Path, monkeypatch
         assert run("gate", policy, "--log", "log3.parquet", "--min-lift", "-0.9", "-e", "ips").code == 0
 
 
-def test_a_log_that_is_split_anew_is_no_judge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_log_that_is_split_anew_is_no_holdout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What the old part had to learn from may be in the new one that is held out."""
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(0)
@@ -309,7 +309,7 @@ def test_a_log_that_is_split_anew_is_no_judge(tmp_path: Path, monkeypatch: pytes
     assert run(*judge).code == 0
 
 
-def test_context_by_context_the_training_log_is_no_judge_either(tmp_path: Path) -> None:
+def test_context_by_context_the_training_log_is_no_holdout_either(tmp_path: Path) -> None:
     rows = [("q", ["a", "b"] if i % 2 else ["b", "a"], [i % 2, 0]) for i in range(100)]
     pq.write_table(table(rows), tmp_path / "log.parquet")
     assert run("rank", tmp_path / "log.parquet", "-o", tmp_path / "policy.parquet", "--model", "cm").code == 0
