@@ -152,9 +152,14 @@ def simulate(study: Study, seed: int) -> Run:
     earned = rewards(world.users, world.attraction[every], study.reward).sum(axis=1) * steps(world, study, every)[:, -1]
     return Run(
         hold_out(
-            ListBatch(context, shown, clicks, np.ones(len(shown), np.int64)),
+            ListBatch(
+                context,
+                shown,
+                clicks,
+                np.ones(len(shown), np.int64),
+                steps(world, study, shown) if study.propensities else None,
+            ),
             target,
-            propensity=steps(world, study, shown) if study.propensities else None,
         ),
         world.share,
         rewards(world.users, world.attraction[target], study.reward).sum(axis=1),

@@ -153,7 +153,7 @@ def test_a_model_that_is_not_identified_cannot_tell() -> None:
         direct(held, "pbm", "clicks").expected  # noqa: B018
     auto = direct(held, "auto", "clicks")
     assert auto.assumed
-    assert auto.note.startswith("The click model is dcm. pbm is not identified: no item has 20 impressions")
+    assert auto.note.startswith("The click model is dcm. pbm is not identified: no two positions can be compared")
 
 
 def test_a_model_that_is_only_just_identified_cannot_tell() -> None:
