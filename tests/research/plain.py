@@ -505,7 +505,7 @@ def pseudo_inverse(of: Tallies, length: int) -> dict[int, int]:
 
 
 BOUNDS = ("mle", "bayes", "eb", "hoeffding", "exposure")
-RIVALS = ("ips", "ip-ips", "pi")
+READINGS_OF_BASELINES = ("ips", "ip-ips", "pi")
 
 
 def errors(
@@ -516,7 +516,7 @@ def errors(
     best: Callable[[Truth, int], float] = best_by_trying,
     quantile: Quantile = quantile_by_special,
     bounds: Sequence[str] = BOUNDS,
-    baselines: Sequence[str] = RIVALS,
+    baselines: Sequence[str] = READINGS_OF_BASELINES,
 ) -> list[float]:
     """V(A*) − V(Â) of every method at every δ, averaged over contexts."""
     evidence = gather(learner or truth.kind, lists, truth)

@@ -13,10 +13,10 @@ import pytest
 from prudent.base.arrays import FloatArray
 from prudent.research import checks, claims, comparing, paper
 from prudent.research.bench import Bench
-from prudent.research.checks import LCBS, RIVALS, Cell
+from prudent.research.checks import BASELINES, LCBS, Cell
 from prudent.research.claims import CLAIMS, Claim, Verdict, sum_up
 from prudent.research.comparing import MOST, Table, make_table
-from prudent.research.data import LabelSet, stand_in_log
+from prudent.research.data import LabelSet, synthetic_log
 from prudent.research.laboratory import Laboratory
 from prudent.research.protocol import DELTAS
 from prudent.research.reproduce import CATALOGUE, write_outcome
@@ -24,7 +24,7 @@ from prudent.research.table import Arm, read_repetitions
 from tests.command import run
 
 REPETITIONS = 50
-METHODS = ("mle", *LCBS, "exposure", *RIVALS)
+METHODS = ("mle", *LCBS, "exposure", *BASELINES)
 
 
 def errors(mean: float, seed: int = 0, spread: float = 0.01) -> FloatArray:
@@ -139,10 +139,10 @@ def test_a_ratio_is_within_limits_by_two_standard_errors(ratio: float, word: str
 # --- checks of one claim ---------------------------------------------------------------------------------------------
 
 
-def test_rivals_keep_up_in_pbm_only_if_their_best_is_near_the_best_bound() -> None:
-    assert verdict(checks.rivals_keep_up, table(BEST, models=["pbm"])) == "fails"
-    assert verdict(checks.rivals_keep_up, table({**BEST, "pi": 0.52}, models=["pbm"])) == "holds"
-    assert not checks.rivals_keep_up.cells(table(BEST, models=["cm"]))
+def test_baselines_keep_up_in_pbm_only_if_their_best_is_near_the_best_bound() -> None:
+    assert verdict(checks.baselines_keep_up, table(BEST, models=["pbm"])) == "fails"
+    assert verdict(checks.baselines_keep_up, table({**BEST, "pi": 0.52}, models=["pbm"])) == "holds"
+    assert not checks.baselines_keep_up.cells(table(BEST, models=["cm"]))
 
 
 def test_gain_of_the_fitted_prior_is_largest_at_one() -> None:
@@ -260,7 +260,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("results")
     random = np.random.default_rng(0)
     labels = LabelSet("labels", random.integers(0, 5, 200), np.full(10, 20))
-    bench = Bench(Laboratory(), stand_in_log(0), labels, repetitions=2, deltas=(0.2, 1.0))
+    bench = Bench(Laboratory(), synthetic_log(0), labels, repetitions=2, deltas=(0.2, 1.0))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(paper, "SIZES", (50, 100_000))
         patch.setattr(paper, "QUALITIES", (-2.0, 0.0, 2.0))

@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from prudent.base.errors import LogError, PrudentWarning
+from prudent.base.errors import LogError, PrudentWarning, UsageError
 from prudent.counts.lists import ListBatch
 from prudent.research import data
-from prudent.research.data import ClickLog, read_click_log, read_label_set, stand_in_log
+from prudent.research.data import ClickLog, read_click_log, read_label_set, synthetic_log
 from tests import reference
 from tests.logs.readers.reading import tabs, write
 from tests.research.small import lists_of
@@ -140,21 +140,21 @@ def test_the_most_frequent_queries(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 def test_a_log_without_lists_is_an_error(tmp_path: Path) -> None:
     short = tabs(0, 0, "Q", 1, 7, 1, 2, 3)
     files = [write(tmp_path / name, [short]) for name in "ab"]
-    with pytest.warns(PrudentWarning, match="1 lists are left out"), pytest.raises(LogError, match="No good list"):
+    with pytest.warns(PrudentWarning, match="1 lists are left out"), pytest.raises(LogError, match="No valid list"):
         read_click_log(files, "yandex")
 
 
 def test_a_file_cannot_be_earlier_and_later(tmp_path: Path) -> None:
     file = write(tmp_path / "a", [tabs(0, 0, "Q", 1, 7, *range(10))])
-    with pytest.raises(LogError, match="named twice"):
+    with pytest.raises(UsageError, match="named twice"):
         read_click_log([file, tmp_path / "." / "a"], "yandex")
 
 
 def test_a_stand_in_has_three_parts_and_its_own_seed() -> None:
-    log = stand_in_log(0)
+    log = synthetic_log(0)
     assert log.size == 20
     assert [int(part.n.sum()) for part in log.parts] == [40_000, 160_000, 80_000]
-    assert stand_in_log(1).contexts.tolist() != log.contexts.tolist()
+    assert synthetic_log(1).contexts.tolist() != log.contexts.tolist()
 
 
 # --- labels ----------------------------------------------------------------------------------------------------------

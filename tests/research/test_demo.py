@@ -34,8 +34,8 @@ def test_prudent_promises_about_what_it_earns_and_click_through_rate_far_more(ou
     Prudent's promise is 2.7 % above what it earns in this one shop. Who changes the shop may be lucky or not; at twice
     that, the demo would no longer show what it says.
     """
-    assert outcome.promised["click-through rate"] > outcome.values["best possible"]
-    assert outcome.promised["prudent"] == pytest.approx(outcome.values["prudent"], rel=0.05)
+    assert outcome.estimates["click-through rate"] > outcome.values["best possible"]
+    assert outcome.estimates["prudent"] == pytest.approx(outcome.values["prudent"], rel=0.05)
 
 
 def test_files_are_there_and_named(outcome: Outcome) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from prudent.research import paper
 from prudent.research.bench import Bench, Outcome
-from prudent.research.data import ClickLog, LabelSet, read_click_log, stand_in_log
+from prudent.research.data import ClickLog, LabelSet, read_click_log, synthetic_log
 from prudent.research.laboratory import Laboratory
 from prudent.research.reproduce import CATALOGUE, Request, reproduce
 from prudent.research.sources import FittedTruth, HeldOutClicks, LabelledQueries, LabelsLike, YandexLike
@@ -28,7 +28,7 @@ def bench() -> Bench:
 @pytest.fixture(scope="module")
 def clicks() -> ClickLog:
     """Six of the stand-in's queries, as if they were real."""
-    whole = stand_in_log(0)
+    whole = synthetic_log(0)
     among = whole.contexts < 6
     return ClickLog(
         "log",

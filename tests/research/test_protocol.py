@@ -33,7 +33,7 @@ def protocol(source: Source, learner: str | None = None, **settings: object) -> 
     """All the methods that plain loops know."""
     how: dict[str, object] = {
         "bounds": {name: bounds.parse(name) for name in plain.BOUNDS},
-        "baselines": {name: baselines.parse(name) for name in plain.RIVALS},
+        "baselines": {name: baselines.parse(name) for name in plain.READINGS_OF_BASELINES},
         **settings,
     }
     return Protocol("data", "logging", source, click_models.parse(learner or source.kind), **how)  # type: ignore[arg-type]

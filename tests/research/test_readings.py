@@ -15,7 +15,7 @@ from prudent.policies.baselines import baselines, fold
 from prudent.policies.ranking import best_lists
 from prudent.research import readings
 from prudent.research.bench import Bench
-from prudent.research.data import stand_in_log
+from prudent.research.data import synthetic_log
 from prudent.research.laboratory import Laboratory
 from prudent.research.reproduce import CATALOGUE, write_outcome
 from tests import reference
@@ -150,12 +150,12 @@ def test_nobody_finds_another_reading_by_name() -> None:
 
 @pytest.mark.parametrize("real", [False, True])
 def test_every_reading_is_compared_and_noted(real: bool, tmp_path: Path) -> None:
-    log = stand_in_log(0) if real else None
+    log = synthetic_log(0) if real else None
     outcome = CATALOGUE["readings"].run(Bench(Laboratory(), log, repetitions=2))
     of_models = [f"{kind}, {reading}" for kind, others in readings.MODELS.items() for reading in others]
     of_methods = [
         f"{method}, {reading}"
-        for table in (readings.BOUNDS, readings.RIVALS)
+        for table in (readings.BOUNDS, readings.READINGS_OF_BASELINES)
         for method, others in table.items()
         for reading in others
     ]

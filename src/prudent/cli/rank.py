@@ -264,9 +264,9 @@ def _show_choice(manifest: "Manifest") -> None:
         return
     scores = {score["model"]: score["log_likelihood"] for score in comparison["scores"]}
     others = [name for name, score in scores.items() if score is not None and name != model]
-    against = f", {others[0]} {scores[others[0]]:.4f}" if others else "; no other model can be scored"
+    against = f", {others[0]} {number(scores[others[0]], 4)}" if others else "; no other model can be scored"
     tie = "" if comparison["winner"] == model else "; the difference is within two standard errors"
-    say(f"auto: {model}. Held-out log-likelihood per list: {model} {scores[model]:.4f}{against}{tie}.")
+    say(f"auto: {model}. Held-out log-likelihood per list: {model} {number(scores[model], 4)}{against}{tie}.")
 
 
 def _show_fitted(manifest: "Manifest") -> None:

@@ -91,4 +91,4 @@ def check_methods(methods: Sequence[str]) -> None:
             raise UsageError(f"There is no method {method!r}.{hint} Known: {', '.join(METHODS)}, hierarchical.")
         (bounds if _word(method) in bounds else baselines).parse(method)
         if "delta=" in method or "clip=" in method:
-            raise UsageError(f"{method}: δ, and with it the clip of a rival, is swept. Say which with --deltas.")
+            raise UsageError(f"{method}: δ, and with it the clip of a baseline, is swept. Set it with --deltas.")

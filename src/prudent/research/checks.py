@@ -30,7 +30,7 @@ from prudent.research.table import paired_ratio
 
 LCBS = ("bayes", "eb", "hoeffding")  # the paper's bounds; exposure is ours
 LINEAR = ("ip-ips", "pi")  # baselines that take the value of a list for a sum over its items
-RIVALS = ("ips", *LINEAR)
+BASELINES = ("ips", *LINEAR)
 LEVEL = 0.2  # the δ that Sec. 8.3 settles on
 SIMILAR = 1.25  # errors that differ by a smaller factor are similar, and by a larger one considerably different
 
@@ -157,7 +157,7 @@ def _worst(orders: Sequence[Order]) -> Order:
 # --- checks that are made for one claim ------------------------------------------------------------------------------
 
 
-def _rivals_keep_up(table: Table) -> list[Cell]:
+def _baselines_keep_up(table: Table) -> list[Cell]:
     found = []
     for panel in table.panels:
         methods = [method for method in LINEAR if panel.has(method)]
@@ -168,10 +168,10 @@ def _rivals_keep_up(table: Table) -> list[Cell]:
     return found
 
 
-rivals_keep_up = Check(
+baselines_keep_up = Check(
     f"Holds if the best linear baseline, at its best clip, has at most {SIMILAR:g} times the error of the best bound "
     "at its best δ, by two standard errors; fails if it has more, by as much. Numbers: that ratio.",
-    _rivals_keep_up,
+    _baselines_keep_up,
 )
 
 

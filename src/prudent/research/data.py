@@ -1,4 +1,4 @@
-"""What experiments run on: the real files a researcher has, or stand-ins of the same shape."""
+"""What experiments run on: the real files a researcher has, or synthetic data of the same shape."""
 
 import warnings
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ import numpy as np
 from prudent.base.arrays import IntArray
 from prudent.base.errors import LogError, PrudentWarning
 from prudent.click_models.simulate import clicked
-from prudent.counts.lists import ListBatch, write_lists
+from prudent.counts.lists import ListBatch
 from prudent.engines.duckdb.engine import DuckDB
 from prudent.logs.formats import find_text_files
 from prudent.logs.readers import read_labels, read_yandex, read_yandex_personalized
@@ -54,17 +54,17 @@ class ClickLog:
         return int(self.contexts[-1]) + 1
 
 
+_LISTS = "select context, items, clicks, count(*) as n from shown group by context, items, clicks"
+
+
 def read_click_log(files: Sequence[str | PathLike[str]], form: str) -> ClickLog:
     """A click log of Yandex, in either layout."""
     found = find_text_files(files)
-    real = [file.resolve() for file in found]  # the same file may go by several names
-    if len(set(real)) < len(real):
-        raise LogError("A file is named twice: its clicks would be both earlier and later ones.")
     engine = DuckDB()
     if form == "yandex":
         if len(found) < 2:
             raise LogError(
-                f"{found[0]} is one file, and files are all that tells earlier from later clicks in this layout. "
+                f"{found[0]} is one file, and in this layout only the order of files is the order of time. "
                 "Name two or more, in the order of time."
             )
         logs = [read_yandex(found[:1], engine=engine), None, read_yandex(found[1:], engine=engine)]
@@ -74,7 +74,7 @@ def read_click_log(files: Sequence[str | PathLike[str]], form: str) -> ClickLog:
     folder = TemporaryFolder()
     files_of = [folder.path / f"{number}.parquet" for number in range(3)]
     for log, file in zip(logs, files_of, strict=True):
-        if log is not None and (tally := write_lists(log, engine, file, max_rejected=1, length=LENGTH)).bad:
+        if log is not None and (tally := engine.lists(log, _LISTS, file, length=LENGTH)).bad:  # a part may be empty
             warnings.warn(
                 f"{tally.bad:,} lists are left out: {'; '.join(tally.reasons)}.",
                 PrudentWarning,
@@ -110,7 +110,7 @@ def read_click_log(files: Sequence[str | PathLike[str]], form: str) -> ClickLog:
             "join pairs using (context, item) order by part, list, position"
         ).fetchnumpy()
     if not len(context):
-        raise LogError(f"No good list of {', '.join(map(str, found))} has {LENGTH} positions.")
+        raise LogError(f"No valid list of {', '.join(map(str, found))} has {LENGTH} positions.")
     table = {name: column.reshape(-1, LENGTH) for name, column in shown.items()}
     every = [
         ListBatch(context, table["pair"][rows], table["click"][rows], table["n"][rows, 0])
@@ -119,7 +119,7 @@ def read_click_log(files: Sequence[str | PathLike[str]], form: str) -> ClickLog:
     return ClickLog(", ".join(file.name for file in found), context, tuple(every))
 
 
-def stand_in_log(seed: int) -> ClickLog:
+def synthetic_log(seed: int) -> ClickLog:
     """A simulated click log in place of a real one: Yandex-like queries, users who click by position."""
     random = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(1,)))
     world, _ = YandexLike("pbm", contexts=20).draw(1, random)

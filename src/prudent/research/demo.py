@@ -1,6 +1,6 @@
-"""A shop's search log, simulated: what ranking by click-through rate does with it, and what prudent does.
+"""The demo: on the simulated search log of a shop, ranking by click-through rate against ranking by lower bounds.
 
-Because the truth behind a simulated log is known, the lists can be graded. `run` computes, `show` prints.
+The ground truth of a simulated log is known, so the value of the lists is exact. `run` computes, `show` prints.
 
 The shop is one of eight settings that were tried, in 18 runs of 30,000 or 60,000 searches: attractions from Beta(1, 8),
 as the paper fits to real clicks, and a production ranker that reaches about 86 % of the best possible and explores
@@ -68,7 +68,7 @@ class Pick:
 
 @dataclass(frozen=True)
 class Stumble:
-    """A query whose first product by click-through rate was shown once, and clicked."""
+    """A query whose first product by click-through rate has one impression and one click."""
 
     query: str
     searches: int
@@ -78,7 +78,7 @@ class Stumble:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What the demo found and where it left its files."""
+    """Results of the demo and its files."""
 
     files: Mapping[str, Path]  # of the log ("clicks"), the counts, the policy and the truth
     searches: int
@@ -86,13 +86,13 @@ class Outcome:
     queries: int
     length: int
     values: Mapping[str, float]  # ranking -> clicks per search, in truth
-    promised: Mapping[str, float]  # the same by the ranking's own estimate, where it has one
+    estimates: Mapping[str, float]  # the same by the ranking's own estimate, where it has one
     rare: int  # queries whose first product by click-through rate was shown fewer than 5 times
     stumbles: tuple[Stumble, ...]  # the most frequent query first
 
 
 def demo(folder: Path, console: Console, seed: int = 0, lists: int = LISTS) -> Outcome:
-    """Simulate, count, rank twice, grade, print."""
+    """Simulate, count, rank twice, evaluate, print."""
     with Console(stderr=True).status("Simulating a shop, counting its clicks, ranking its products ..."):
         outcome = run(folder, seed, lists)
     show(outcome, console)
@@ -113,7 +113,7 @@ def shop(seed: int = 0) -> World:
 
 
 def run(folder: Path, seed: int = 0, lists: int = LISTS) -> Outcome:
-    """Leave log, truth, counts and policy in a folder and grade the rankings, all on the same searches."""
+    """Write log, truth, counts and policy to a folder and compute the value of the rankings on the same searches."""
     make_folder(folder)
     files = {name: folder / f"{name}.parquet" for name in ("clicks", "counts", "policy", "truth")}
     world = shop(seed)
@@ -138,12 +138,12 @@ def run(folder: Path, seed: int = 0, lists: int = LISTS) -> Outcome:
             "production": production_value(world, lists, seed),  # of the lists in the log: same seed
             "click-through rate": float(searches @ value(world, _pair_numbers(world, by_rate)) / lists),
         },
-        promised={
+        estimates={
             "prudent": by_bound.manifest.results["summary"]["value"],
             "click-through rate": by_rate.manifest.results["summary"]["value"],
         },
         rare=sum(pick.impressions < 5 for pick in first_by_rate.values()),
-        # Chosen by the log alone, without a look at the truth: it may well side with click-through rate.
+        # Chosen by the log alone, not by the truth, which may favour click-through rate.
         stumbles=tuple(
             Stumble(query, int(searches[row]), first_by_rate[query], first_by_bound[query])
             for row, query in sorted(enumerate(world.contexts), key=lambda entry: -searches[entry[0]])
@@ -183,18 +183,18 @@ def show(outcome: Outcome, console: Console) -> None:
 
 
 def describe(outcome: Outcome, mark: str = "█") -> Iterator[Text]:
-    """Put an outcome into words that follow from its numbers, whichever ranking wins; bars are made of `mark`."""
+    """The printed lines, whichever ranking wins; bars are made of `mark`."""
     yield _prose(
-        f"A shop's search log, simulated: {outcome.searches:,} searches for {outcome.queries} queries, "
-        f"{outcome.length} products shown each time, {outcome.clicks:,} clicks. No real shop is behind it, so the "
-        "truth is known and rankings can be graded:"
+        f"The search log of a shop: {outcome.searches:,} searches for {outcome.queries} queries, "
+        f"{outcome.length} products shown each time, {outcome.clicks:,} clicks. The log is simulated, so the true "
+        "value of every ranking is known:"
     )
     yield Text()
     yield from _grades(outcome, mark)
     yield Text()
     yield _prose(
-        "production: the lists in the log. click-through rate: most clicks per look first (--bound mle). prudent: best "
-        "lower bound first (the default). promised: by the ranking's own estimate. earned: in truth.",
+        "production: the lists in the log. click-through rate: highest estimate first (--bound mle). prudent: highest "
+        "lower bound first (the default). estimated: by the ranking itself. true: by the ground truth.",
         "dim",
     )
     yield Text()
@@ -207,7 +207,7 @@ def describe(outcome: Outcome, mark: str = "█") -> Iterator[Text]:
     if outcome.stumbles:
         yield from _examples(outcome.stumbles[:3])
         yield Text()
-        yield _prose("truth: clicks per look at the product; further down the list, fewer look.", "dim")
+        yield _prose("truth: attraction, the probability of a click if the product is examined.", "dim")
         yield Text()
     yield from _next_steps(outcome.files)
 
@@ -219,12 +219,12 @@ def _prose(words: str, style: str = "") -> Text:
 def _grades(outcome: Outcome, mark: str) -> Iterator[Text]:
     best, production = outcome.values["best possible"], outcome.values["production"]
     yield Text(f"{'clicks per 100 searches':>60}  of the     against")
-    yield Text(f"{'ranking':36}{'promised':>12}{'earned':>12}    best  production")
+    yield Text(f"{'ranking':36}{'estimated':>12}{'true':>12}    best  production")
     for name, earned in sorted(outcome.values.items(), key=lambda entry: -entry[1]):
         bar = mark * round(16 * earned / best)
-        promised = f"{100 * outcome.promised[name]:.1f}" if name in outcome.promised else ""
+        estimate = f"{100 * outcome.estimates[name]:.1f}" if name in outcome.estimates else ""
         gain = "" if name == "production" else f"{earned / production - 1:+12.0%}"
-        line = f"{name:18}  {bar:16}{promised:>12}{100 * earned:12.1f}  {earned / best:6.0%}{gain}"
+        line = f"{name:18}  {bar:16}{estimate:>12}{100 * earned:12.1f}  {earned / best:6.0%}{gain}"
         yield Text(line, "bold green" if name == "prudent" else "")
 
 
@@ -246,16 +246,16 @@ def _next_steps(files: Mapping[str, Path]) -> Iterator[Text]:
         "clicks": "the log, one row per search",
         "counts": "its counts, all that ranking needs",
         "policy": "prudent's lists, with the evidence",
-        "truth": "the truth, which no real log tells",
+        "truth": "the ground truth, unknown for a real log",
     }
     width = max(len(str(path)) for path in files.values())
-    yield Text("Left for you to look at:")
+    yield Text("Files:")
     for name, path in files.items():
         yield Text(f"  {path!s:{width}}  {contents[name]}")
     yield Text()
     # Where it is not on the path, as in a virtual environment that is not active, say it as it was said.
     prudent = "prudent" if which("prudent") else quote(sys.argv[0])
-    yield Text("Type next:")
+    yield Text("Next:")
     yield Text(f"  {prudent} check {quote(str(files['clicks']))}")
     yield Text(f"  {prudent} rank {quote(str(files['counts']))} -o top5.parquet --length 5")
     yield Text(f"  {prudent} split {quote(str(files['clicks']))} -o parts")

@@ -4,7 +4,7 @@ What every figure keeps to, so that two of them can be laid side by side:
 
 - a method has the same colour and marker everywhere, and no two methods differ by colour alone;
 - n, repetitions and data are read from the rows, so that a figure cannot state others than it shows;
-- a rival ten times worse than the rest would press the rest into one line, so a frame ends at twice the MLE's error;
+- a baseline ten times worse than the rest would press the rest into one line, so a frame ends at twice the MLE's error;
   whatever lies outside is named above its panel, with its numbers.
 
 See `prudent.base.chart` for what draws them.

@@ -14,7 +14,7 @@ from prudent.bounds import Bound, EmpiricalBayes, bounds
 from prudent.click_models.simulate import World, best_value
 from prudent.research import figures
 from prudent.research.bench import KINDS, Bench, Outcome
-from prudent.research.data import MIN_IMPRESSIONS, stand_in_log
+from prudent.research.data import MIN_IMPRESSIONS, synthetic_log
 from prudent.research.protocol import Protocol, gather
 from prudent.research.sources import (
     FittedTruth,
@@ -104,7 +104,7 @@ def sample_size(bench: Bench) -> Outcome:
     """Fig. 3: δ is chosen on the past and applied to the future, for logs of 50 to 500,000 lists."""
     swept = {name: bound for name, bound in bench.bounds.items() if hasattr(bound, "delta")}
     if not swept:
-        raise UsageError("sample-size chooses a δ, and none of these methods has one. Add eb, say.")
+        raise UsageError("sample-size chooses a δ, and none of these methods has one. Add one that has, such as eb.")
     past = [
         bench.sweep(data, "past", source, kind, bounds=swept, baselines={}) for kind, data, source in _days(bench, 0)
     ]
@@ -159,7 +159,7 @@ def _or_none(number: float) -> float | None:
 def _days(bench: Bench, part: int) -> list[tuple[str, str, Source]]:
     """The past (0) or the future (1) of every click model: kind, name, source."""
     if bench.clicks is None:
-        # The past and the future of a stand-in are two draws of it. Lists are resampled from 2,000, as from a log.
+        # The past and the future of synthetic data are two draws of it. Lists are resampled from 2,000, as from a log.
         return [(kind, f"Yandex-like, {('past', 'future')[part]}", YandexLike(kind, pool=2_000)) for kind in KINDS]
     lists = keep_frequent(bench.clicks.top(10, slice(0, 1) if part == 0 else slice(1, 3)), MIN_IMPRESSIONS)
     name = f"Yandex, {('earlier', 'later')[part]} part, {lists.context[-1] + 1} queries"
@@ -168,7 +168,7 @@ def _days(bench: Bench, part: int) -> list[tuple[str, str, Source]]:
 
 def cross_validation(bench: Bench) -> Outcome:
     """App. C: the truth is fitted to the early days, the learner sees real clicks of the late ones."""
-    log = bench.clicks or stand_in_log(bench.lab.seed)
+    log = bench.clicks or synthetic_log(bench.lab.seed)
     train, test = keep_common(log.top(10, slice(0, 2)), log.top(10, slice(2, 3)), MIN_IMPRESSIONS)
     data = f"{'Yandex' if bench.clicks else 'a simulated log'}, later clicks, {test.context[-1] + 1} queries"
     protocols = [bench.sweep(data, "production", HeldOutClicks(fit_truth(train, kind), test), kind) for kind in KINDS]

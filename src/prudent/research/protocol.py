@@ -35,7 +35,7 @@ class Protocol:
     source: Source
     model: ClickModel  # that the learner believes in
     bounds: Mapping[str, Bound]  # label -> the bound that is swept over δ
-    baselines: Mapping[str, Baseline] = field(default_factory=dict)  # label -> the rival that is swept over clips
+    baselines: Mapping[str, Baseline] = field(default_factory=dict)  # label -> the baseline that is swept over clips
     deltas: tuple[float, ...] = DELTAS
     n: int = 1_000
     label: str = ""  # of the model in tables; without it, as it is spelled
@@ -72,12 +72,12 @@ class Protocol:
         if self.baselines:
             totals = fold(shown)
             most = float(totals.logged.max())  # no weight N/n is larger, so larger clips do nothing
-            for rival in self.baselines.values():
+            for baseline in self.baselines.values():
                 found: dict[float | None, Lists] = {}
-                for delta in self._deltas(rival):
+                for delta in self._deltas(baseline):
                     clip = None if delta is None else min(clip_for(delta), most)
                     if clip not in found:
-                        found[clip] = (rival if clip is None else with_settings(rival, clip=clip)).lists(totals)
+                        found[clip] = (baseline if clip is None else with_settings(baseline, clip=clip)).lists(totals)
                     yield found[clip]
 
 

@@ -181,8 +181,8 @@ BOUNDS: Mapping[str, Mapping[str, Bound]] = {
 }
 """Other readings of each bound."""
 
-RIVALS: Mapping[str, Mapping[str, Baseline]] = {"ip-ips": {"with repeats": RepeatingItemPositionIps()}}
-"""Other readings of each rival."""
+READINGS_OF_BASELINES: Mapping[str, Mapping[str, Baseline]] = {"ip-ips": {"with repeats": RepeatingItemPositionIps()}}
+"""Other readings of each baseline."""
 
 MISREAD = "cm on clicks of pbm"
 """Cascade users click once; which clicks count can be told only from users who click again."""
@@ -229,7 +229,9 @@ def _protocols(bench: Bench, logging: str) -> Iterator[Protocol]:
         f"{method}, {reading}": bound for method, others in BOUNDS.items() for reading, bound in others.items()
     }
     baselines = {"ip-ips": ItemPositionIps()} | {
-        f"{method}, {reading}": rival for method, others in RIVALS.items() for reading, rival in others.items()
+        f"{method}, {reading}": baseline
+        for method, others in READINGS_OF_BASELINES.items()
+        for reading, baseline in others.items()
     }
     for kind, model in OURS.items():
         data, source = bench.queries(kind, logging)

@@ -68,9 +68,9 @@ class Request:
 
     def __post_init__(self) -> None:
         if self.form and not self.data:
-            raise UsageError("A format is that of some data: --data FILE --format yandex, say.")
+            raise UsageError("--format needs --data, as in --data FILE --format yandex.")
         if self.click_files and not self.form:
-            raise UsageError(f"{self.click_files[0]} holds no labels; say what it is: --format yandex, say.")
+            raise UsageError(f"{self.click_files[0]} has no labels. Set its format, as in --format yandex.")
         if self.form and self.form not in FORMATS:
             raise UsageError(
                 f"There is no format {self.form!r}.{did_you_mean(self.form, FORMATS)} Known: {', '.join(FORMATS)}."
@@ -86,7 +86,7 @@ class Request:
 
     @property
     def label_files(self) -> list[Path]:
-        """Data that holds labels, which can be told by a look at it."""
+        """Data files with labels, detected by their content."""
         return [file for file in self.data if self.form == "letor" or _LABELS.match(first_bytes(file, 4096))]
 
     @property
@@ -110,14 +110,14 @@ def experiments(name: str, request: Request) -> list[str]:
     """The experiments that a name stands for; `all` of them, or the one."""
     if name == "all":
         if request.label_files:
-            raise UsageError("Labels are of one set: name the experiment that runs on it, yahoo, mslr or istella.")
+            raise UsageError("Labels are of one data set: name its experiment, yahoo, mslr or istella.")
         return list(CATALOGUE)
     if name not in CATALOGUE:
         known = [*CATALOGUE, "all"]
         raise UsageError(f"There is no experiment {name!r}.{did_you_mean(name, known)} Known: {', '.join(known)}.")
     takes = CATALOGUE[name].takes
     if request.data and (takes == "nothing" or not request.serves(takes)):
-        raise UsageError(f"{name} runs on {takes}: {request.data[0]} holds something else.")
+        raise UsageError(f"{name} runs on {takes}: {request.data[0]} is something else.")
     return [name]
 
 
@@ -146,7 +146,7 @@ def _delta(word: str) -> float:
     try:
         delta = float(word)
     except ValueError:
-        raise UsageError(f"{word.strip()!r} is no δ. Write numbers with commas between them: 0.1,0.2,0.5.") from None
+        raise UsageError(f"{word.strip()!r} is not a δ. Write numbers separated by commas: 0.1,0.2,0.5.") from None
     check_delta(delta)
     return delta
 

@@ -30,7 +30,7 @@ _AT_ONCE = 100_000  # noisy scores held at a time: they stay in the processor's 
 
 
 class Source(Protocol):
-    """Draws logs of which everything is known."""
+    """Draws simulated logs with a known ground truth."""
 
     kind: str  # of click model: cm, dcm or pbm
     real: ClassVar[str]  # what of its logs is real, for whoever reads a figure
