@@ -574,7 +574,7 @@ def test_command_says_what_is_wrong(logs: Path, options: list[str], code: int, s
 def test_command_wants_the_log_itself(logs: Path, tmp_path: Path) -> None:
     assert run("count", logs / "cm.parquet", "-o", tmp_path / "counts.parquet").code == 0
     ran = run("compare", tmp_path / "counts.parquet")
-    assert ran.code == 2
+    assert ran.code == 3
     assert "whole lists" in ran.said
 
 
@@ -597,12 +597,21 @@ def test_auto_takes_the_winner(kind: str) -> None:
     assert json.dumps(choose(shuffled).to_json()) == json.dumps(kept), "no times among them, and no order"
 
 
-def test_auto_takes_the_simplest_model_without_whole_lists(logs: Path, tmp_path: Path) -> None:
-    assert run("count", logs / "dcm.parquet", "-o", tmp_path / "counts.parquet").code == 0
-    ran = run("rank", tmp_path / "counts.parquet", "-o", tmp_path / "policy.parquet")
-    assert "auto: pbm, the simplest click model that this log identifies" in ran.said
-    manifest = json.loads((tmp_path / "policy.parquet.manifest.json").read_text(encoding="utf-8"))
-    assert "comparison" not in manifest["results"]
+@pytest.mark.parametrize("kind", MODELS)
+def test_rank_takes_the_same_winner_from_a_log_and_from_its_counts(kind: str, logs: Path, tmp_path: Path) -> None:
+    log, counts, policy = logs / f"{kind}.parquet", tmp_path / "counts.parquet", tmp_path / "policy.parquet"
+    assert run("count", log, "-o", counts).code == 0
+    manifests = []
+    for source in (log, counts, log):
+        ran = run("rank", source, "-o", policy)
+        assert ran.code == 0
+        assert f"auto: {kind}. Held-out log-likelihood per list: {kind} " in ran.said
+        manifests.append(json.loads(Path(f"{policy}.manifest.json").read_text(encoding="utf-8")))
+    for manifest in manifests:
+        assert (manifest["settings"]["asked_model"], manifest["settings"]["model"]) == ("auto", kind)
+        assert manifest["results"]["comparison"]["winner"] == kind
+        assert manifest["results"] == manifests[0]["results"]
+    assert manifests[2] == manifests[0], "the same log gives the same manifest"
 
 
 def test_auto_takes_the_simpler_model_in_a_near_tie(monkeypatch: pytest.MonkeyPatch) -> None:
