@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from prudent.base.errors import PrudentError, PrudentWarning
     from prudent.click_models.check import check
     from prudent.click_models.compare import compare
+    from prudent.click_models.simulate import simulate
     from prudent.counts.compact import compact
     from prudent.counts.counts import Counts, count
     from prudent.counts.split import split
@@ -64,6 +65,7 @@ _HOMES = {
     "rank_baseline": "policies.baselines.rank_baseline",
     "readers": "logs",
     "report": "reporting",
+    "simulate": "click_models.simulate",
     "split": "counts.split",
     "tune": "evaluation.tune",
 }
@@ -93,6 +95,7 @@ __all__ = [
     "rank_baseline",
     "readers",
     "report",
+    "simulate",
     "split",
     "tune",
 ]

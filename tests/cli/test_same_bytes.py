@@ -10,7 +10,7 @@ import duckdb
 import pytest
 
 import prudent
-from prudent.click_models.simulate import make_world, write_log, write_truth
+from prudent.click_models.simulate import make_world, write_log
 from tests.command import run
 
 Call = Callable[[], Any]  # writes the files of the command below python/; returns what --json prints
@@ -77,9 +77,7 @@ def report() -> Any:
 
 
 def simulate() -> None:
-    world = make_world("dcm", contexts=5, items=(20, 50), attraction=(1.2, 5.0), zipf=1.0, length=10, seed=7)
-    write_log(world, 200, "python/log.jsonl", seed=7)
-    write_truth(world, "python/truth.parquet")
+    prudent.simulate("python/log.jsonl", truth="python/truth.parquet", model="dcm", lists=200, contexts=5, seed=7)
 
 
 POLICY = ("-o", "{to}/policy.parquet", "--scores", "{to}/scores.parquet")

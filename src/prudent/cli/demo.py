@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+import prudent
 from prudent.base.text import several
 from prudent.cli.options import LayoutOption, Output, Seed, command
 from prudent.cli.output import busy, out, say
@@ -41,27 +42,22 @@ def simulate_command(
     seed: Seed = 0,
 ) -> None:
     """Simulate a click log with a known ground truth."""
-    from prudent.click_models.simulate import make_world, write_log, write_truth
-    from prudent.storage.files import check_output
-
-    check_output(output, [], parquet=False)
-    if truth is not None:
-        check_output(truth, [output])
-    world = make_world(
-        model,
-        contexts=contexts,
-        items=(min_items, max_items),
-        attraction=attraction,
-        zipf=zipf,
-        length=length,
-        quality=quality,
-        exploration=exploration,
-        seed=seed,
-    )
     with busy("Simulating"):
-        write_log(world, lists, output, layout=layout, seed=seed)
-        if truth is not None:
-            write_truth(world, truth)
+        prudent.simulate(
+            output,
+            truth=truth,
+            lists=lists,
+            layout=layout,
+            seed=seed,
+            model=model,
+            contexts=contexts,
+            items=(min_items, max_items),
+            attraction=attraction,
+            zipf=zipf,
+            length=length,
+            quality=quality,
+            exploration=exploration,
+        )
     say(f"Wrote {several(lists, 'list')} of {several(contexts, 'context')} to {output}.")
     if truth is not None:
         say(f"The true attraction of every item is in {truth}.")

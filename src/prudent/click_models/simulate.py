@@ -30,7 +30,7 @@ from prudent.click_models.base import FittedModel, click_models
 from prudent.counts.lists import ListBatch
 from prudent.engines.duckdb.engine import DuckDB
 from prudent.logs.log import Layout
-from prudent.storage.files import replacing
+from prudent.storage.files import check_output, replacing
 from prudent.storage.manifest import Manifest
 
 _CELLS = 1_000_000  # noisy scores held at a time, by default: 8 MB, and still few chunks
@@ -219,6 +219,35 @@ def best_value(world: World) -> float:
 def production_value(world: World, lists: int = 100_000, seed: int = 0) -> float:
     """Mean value of the lists that `draw` shows for this seed: the mark that a new policy has to pass."""
     return sum(float(value(world, drawn.items).sum()) for drawn in draw(world, lists, seed)) / lists
+
+
+def simulate(
+    to: str | os.PathLike[str],
+    *,
+    truth: str | os.PathLike[str] | None = None,
+    lists: int = 100_000,
+    layout: Layout = "lists",
+    seed: int = 0,
+    **world: Any,
+) -> World:
+    """Simulate a click log with a known ground truth; `world` are arguments of `make_world`.
+
+    ``to`` is a Parquet, JSON Lines or (layout ``rows``) CSV file, ``truth`` a Parquet file for the true attraction of
+    every item. The same arguments write the same bytes.
+
+    >>> import pathlib, tempfile
+    >>> file = pathlib.Path(tempfile.mkdtemp()) / "log.jsonl"
+    >>> len(simulate(file, lists=100, contexts=3).contexts), len(file.read_text().splitlines())
+    (3, 100)
+    """
+    check_output(to, [], parquet=False)
+    if truth is not None:
+        check_output(truth, [to])
+    made = make_world(**world, seed=seed)
+    write_log(made, lists, to, layout=layout, seed=seed)
+    if truth is not None:
+        write_truth(made, truth)
+    return made
 
 
 def write_log(
