@@ -116,7 +116,7 @@ def test_a_comparison_that_fails_does_not_stop_the_report(folder: Path) -> None:
         prudent.Policy.read(folder / "policy.parquet"), prudent.Log(folder / "one.parquet"), to=folder / "one.html"
     )
     why = data["comparison"]["why"]
-    assert why == "There is no list to score models on: the log is too short, or the share held out is."
+    assert why == "There is no list to score models on: the log is too short, or the holdout too small."
     assert why in " ".join(unescape((folder / "one.html").read_text(encoding="utf-8")).split())
 
 
