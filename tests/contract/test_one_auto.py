@@ -27,7 +27,8 @@ def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     whole = prudent.Log(folder / "log.parquet")
     for day in range(3):
         part = folder / f"day{day}.parquet"
-        duckdb.execute(f"copy (from '{folder}/log.parquet' where hash(items, clicks) % 3 = {day}) to '{part}' (format parquet)")
+        lists = f"from '{folder}/log.parquet' where hash(items, clicks) % 3 = {day}"
+        duckdb.execute(f"copy ({lists}) to '{part}' (format parquet)")
         prudent.count(prudent.Log(part), to=folder / "days", day=f"2026-11-1{day}")
     prudent.count(whole, to=folder / "counts.parquet")
     return folder

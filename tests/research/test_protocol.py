@@ -19,7 +19,7 @@ from prudent.policies.baselines import baselines, clip_for, fold
 from prudent.policies.ranking import best_lists
 from prudent.policies.sweep import sweep
 from prudent.research import sources
-from prudent.research.protocol import DELTAS, Protocol, gather, told
+from prudent.research.protocol import DELTAS, Protocol, gather, parameter_given
 from prudent.research.sources import LabelsLike, Source, YandexLike, draw_lists
 from tests.fitted import position_parameter
 from tests.research import plain
@@ -263,7 +263,7 @@ def test_a_learner_by_position_is_told_what_its_log_cannot_tell() -> None:
     """One context and uniform lists link no positions at n = 30: p is told, or nothing is where there is none."""
     weighted = PositionBased(counts="weighted")
     by_position = Protocol("data", "uniform", YandexLike("pbm", 0.0, 1), weighted, {"mle": Mle()}, n=30)
-    assert told(by_position, 0, 3) == 3
+    assert parameter_given(by_position, 0, 3) == 3
     world, shown = by_position.source.draw(30, np.random.default_rng(0))
     evidence = gather(by_position.model, world, shown)
     np.testing.assert_array_equal(position_parameter(evidence.fitted), position_parameter(world.users))
@@ -271,6 +271,6 @@ def test_a_learner_by_position_is_told_what_its_log_cannot_tell() -> None:
     world, shown = YandexLike("dcm", 0.0, 1).draw(30, np.random.default_rng(0))
     assumed = gather(PositionBased(), world, shown).fitted
     np.testing.assert_array_equal(position_parameter(assumed), np.ones(4))
-    assert told(replace(by_position, model=Cascade()), 0, 3) == 0
+    assert parameter_given(replace(by_position, model=Cascade()), 0, 3) == 0
     linked = replace(by_position, source=YandexLike("pbm", 2.0), n=1_000)
-    assert told(linked, 0, 2) == 0
+    assert parameter_given(linked, 0, 2) == 0

@@ -35,7 +35,7 @@ class Compacted:
 def compact(folder: str | PathLike[str], before: date | str, engine: DuckDB | None = None) -> Compacted:
     """Merge the days of a folder before a date, or before an age such as ``"90d"`` of the newest day, into one file.
 
-    The sum of all days stays what it was, but merged days can no longer be told apart: they cannot be counted anew,
+    The sum of all days stays what it was, but merged days are no longer separate: they cannot be counted anew,
     ``since`` and ``until`` take all of them or none, and to a half-life they all have the age of the middle one.
 
     Killed at any moment, the folder reads the same: from its rename on the merged file supersedes the days that went

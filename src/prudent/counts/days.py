@@ -171,7 +171,7 @@ def _from(span: Span, start: date) -> bool:
 
 def _inside(option: str, day: date, span: Span, below: date, above: date) -> CountsError:
     return CountsError(
-        f"{option} is {day}, in the middle of {span}, whose days were merged and can no longer be told apart. "
+        f"{option} is {day}, in the middle of {span}, whose days were merged and are no longer separate. "
         f"The nearest that are possible: {below} and {above}."
     )
 

@@ -372,7 +372,7 @@ def believe(trials: Trials, prior: Prior) -> Belief:
     """The posterior of every item of the policy's lists."""
     mean, strength = prior.mean(trials), prior.strength
     total = trials.examined + strength
-    # Items that were clicked more often than they should have been looked at have a θ above 1 where s is small.
+    # Items with more clicks than expected examinations have a θ above 1 where s is small.
     theta = np.where(trials.there, np.minimum((trials.clicks + mean * strength) / total, 0.999), 0.0)
     shrinking = np.where(trials.there, (strength / total) ** 2 * mean * (1 - mean) / (strength + 1), 0.0)
     return Belief(theta, total, shrinking)

@@ -81,7 +81,7 @@ def sum_up(cells: Sequence[Cell]) -> str:
         return f"depends on {on.pop()}" if words == {"depends"} and len(on) == 1 else words.pop()
     head = "unclear" if len(words - {"unclear"}) == 1 else "depends"
     orders = permutations(_that_vary([cell.conditions for cell in cells]))
-    text = min((_told([(tuple(c.conditions[i] for i in order), c.word) for c in cells]) for order in orders), key=len)
+    text = min((_factor([(tuple(c.conditions[i] for i in order), c.word) for c in cells]) for order in orders), key=len)
     return f"{head}: {text if len(text) <= 100 else _counted(cells)}"
 
 
@@ -89,14 +89,14 @@ def _that_vary(conditions: Sequence[tuple[str, ...]]) -> list[int]:
     return [i for i, values in enumerate(zip(*conditions, strict=True)) if len(set(values)) > 1]
 
 
-def _told(cells: Sequence[tuple[tuple[str, ...], str]]) -> str:
+def _factor(cells: Sequence[tuple[tuple[str, ...], str]]) -> str:
     """The words by their conditions, with what is the same for several conditions said once."""
     if len({word for _, word in cells}) == 1:
         return cells[0][1]
     parts: dict[str, list[str]] = {}
     for value in dict.fromkeys(conditions[0] for conditions, _ in cells):
         below = [(conditions[1:], word) for conditions, word in cells if conditions[0] == value]
-        parts.setdefault(_told(below), []).append(value)
+        parts.setdefault(_factor(below), []).append(value)
     return "; ".join(
         f"{', '.join(values)} {f'({below})' if ' ' in below else below}" for below, values in parts.items()
     )
@@ -123,8 +123,8 @@ def tell(cells: Iterable[Cell]) -> str:
         cells = [replace(cell, conditions=cell.conditions[:-1]) for cell in cells]  # it goes without saying
     for (first, *more), group in groupby(cells, key=lambda cell: cell.conditions[:-1] or ("",)):
         head = " ".join([first] * (first != before) + more)
-        told = ", ".join(f"{cell.conditions[-1]} {MARKS[cell.word]} {cell.measured}" for cell in group)
-        parts.append(f"{head}: {told}" if head else told)
+        marks = ", ".join(f"{cell.conditions[-1]} {MARKS[cell.word]} {cell.measured}" for cell in group)
+        parts.append(f"{head}: {marks}" if head else marks)
         before = first
     return "; ".join(parts)
 

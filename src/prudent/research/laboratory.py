@@ -39,7 +39,7 @@ class Laboratory:
     processes: int = 1
     parts: Path | None = None  # folder for what is done so far; None: an interrupted run starts again
     settings: Mapping[str, Any] = field(default_factory=dict)  # what those parts depend on; others are thrown away
-    progress: Callable[[int, int], None] = _silent  # told how many repetitions are done, and of how many
+    progress: Callable[[int, int], None] = _silent  # called with the repetitions done and their number
 
     def run(
         self, protocols: Sequence[Protocol], repetitions: int, *, stage: str = "main", chunk: int = 10

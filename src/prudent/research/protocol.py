@@ -82,9 +82,9 @@ class Protocol:
 
 
 def gather(model: ClickModel, world: World, shown: ListBatch) -> Evidence:
-    """The evidence of the learner; where its log does not identify the model, the learner is told the truth.
+    """The evidence of the learner; where its log does not identify the model, the learner is given the true parameter.
 
-    That favours it over baselines, told nothing: `told` counts how often it happens. Where the truth is another model,
+    That favours it over baselines: `parameter_given` counts how often it happens. Where the truth is another model,
     there is nothing to tell, and the learner takes all positions for equal.
     """
     try:
@@ -97,8 +97,8 @@ def gather(model: ClickModel, world: World, shown: ListBatch) -> Evidence:
         return replace(model, **settings).evidence(shown)  # type: ignore[type-var]
 
 
-def told(protocol: Protocol, seed: int, logs: int) -> int:
-    """In how many of the first logs of a protocol its learner is told a parameter."""
+def parameter_given(protocol: Protocol, seed: int, logs: int) -> int:
+    """In how many of the first logs of a protocol its learner is given a parameter."""
     times = 0
     for repetition in range(logs if protocol.bounds else 0):
         _, shown = protocol.source.draw(protocol.n, np.random.default_rng(protocol.seed(seed, repetition)))

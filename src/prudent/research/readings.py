@@ -185,7 +185,7 @@ READINGS_OF_BASELINES: Mapping[str, Mapping[str, Baseline]] = {"ip-ips": {"with 
 """Other readings of each baseline."""
 
 MISREAD = "cm on clicks of pbm"
-"""Cascade users click once; which clicks count can be told only from users who click again."""
+"""Cascade users click once; which clicks count matters only for users who click again."""
 
 
 class Ratio(NamedTuple):

@@ -19,7 +19,7 @@ from prudent.research import default, figures, paper, readings
 from prudent.research.bench import METHODS, Bench, Outcome, check_methods
 from prudent.research.data import ClickLog, LabelSet, read_click_log, read_label_set
 from prudent.research.laboratory import Laboratory
-from prudent.research.protocol import DELTAS, told
+from prudent.research.protocol import DELTAS, parameter_given
 from prudent.research.table import write_repetitions, write_rows
 from prudent.storage.files import check_target, make_folder, replacing
 from prudent.storage.manifest import Manifest
@@ -186,20 +186,20 @@ def reproduce(
         for end in ("parquet", "csv", "svg", "png"):
             check_target(folder / f"{one}.{end}")  # rather now than after the work
         outcome = CATALOGUE[one].run(bench)
-        outcome = replace(outcome, notes=[*outcome.notes, *_told(outcome, request.seed)])
+        outcome = replace(outcome, notes=[*outcome.notes, *_given(outcome, request.seed)])
         spent = {"seconds": round(monotonic() - started, 1), "processes": request.processes}  # of the last start
         write_outcome(outcome, folder / one, {**settings, **spent})
         lab.forget()
         yield one, outcome
 
 
-def _told(outcome: Outcome, seed: int) -> list[str]:
-    """Where learners by pbm had to be told the examination of positions, by a look at the first logs."""
+def _given(outcome: Outcome, seed: int) -> list[str]:
+    """Where learners were given a true parameter, counted in the first logs."""
     notes = []
     for result in outcome.results:
         protocol = result.protocol
         logs = min(3, len(result.errors) // protocol.blocks)
-        times = told(protocol, seed, logs)
+        times = parameter_given(protocol, seed, logs)
         if times:
             notes.append(
                 f"{protocol.data}, {protocol.logging}, n = {protocol.n:,}: pbm cannot be fitted, and its "
@@ -235,7 +235,7 @@ def _read(request: Request) -> tuple[ClickLog | None, LabelSet | None]:
 
 
 def _settings(name: str, request: Request) -> dict[str, Any]:
-    """What a result depends on; a file is told by its name, size and time, for reading it may take minutes."""
+    """What a result depends on; a file is identified by its name, size and time: reading it may take minutes."""
     used = {"clicks": request.click_files, "labels": request.label_files, "both": request.data, "nothing": []}
     files = [
         {"file": str(file), "bytes": file.stat().st_size, "modified": file.stat().st_mtime_ns}
