@@ -111,7 +111,7 @@ COMMANDS: Mapping[str, tuple[tuple[str, ...], Call]] = {
     ),
     "evaluate": (
         ("evaluate", "policy.parquet", "--log", "holdout.parquet", "--replicates", "20", "--json"),
-        lambda: prudent.evaluate(prudent.Policy.read("policy.parquet"), holdout(), replicates=20).as_json(),
+        lambda: prudent.evaluate(prudent.Policy.read("policy.parquet"), holdout(), replicates=20).to_json(),
     ),
     "gate": (
         ("gate", "policy.parquet", "--log", "holdout.parquet", "-e", "dm(model=pbm)", "--json"),

@@ -583,7 +583,7 @@ def test_results_are_values_in_frames_and_arrow(policy: prudent.Policy) -> None:
     evaluation = prudent.evaluate(policy, log, estimators=["ips", "dr", "ip-ips"], reward="any-click")
     frame = evaluation.to_frame()
     assert frame["value"][0] == evaluation["ips"].value
-    assert pa.table(evaluation).to_pylist() == evaluation.as_json()
+    assert pa.table(evaluation).to_pylist() == evaluation.to_json()
     verdict = prudent.gate(policy, log)
     (row,) = pa.table(verdict).to_pylist()
     assert (row["passed"], row["lift_low"]) == (verdict.passed, verdict.estimate.lift_low)
@@ -603,6 +603,6 @@ def test_a_verdict_prints_one_short_line(policy: prudent.Policy) -> None:
 def test_paths_will_do(files: tuple[Path, Path]) -> None:
     policy, log = files
     one = prudent.evaluate(policy, str(log), estimators="ips")
-    assert one.as_json() == prudent.evaluate(prudent.Policy.read(policy), prudent.Log(log), estimators="ips").as_json()
+    assert one.to_json() == prudent.evaluate(prudent.Policy.read(policy), prudent.Log(log), estimators="ips").to_json()
     assert prudent.gate(str(policy), log).passed == prudent.gate(policy, prudent.Log(log)).passed
     assert gate_contexts(policy, log).better == 9

@@ -105,14 +105,14 @@ def make(logs: dict[str, Path], to: Path) -> Result:
 
     policy = prudent.rank(counts["text"], model="pbm", length=2)
     known = prudent.Log(logs["later"], propensity="propensity")
-    found["evaluate"] = numbers(prudent.evaluate(policy, later).as_json())
-    found["evaluate propensity"] = numbers(prudent.evaluate(policy, known, reward="any-click").as_json())
+    found["evaluate"] = numbers(prudent.evaluate(policy, later).to_json())
+    found["evaluate propensity"] = numbers(prudent.evaluate(policy, known, reward="any-click").to_json())
     found["evaluate bernstein"] = numbers(
-        prudent.evaluate(policy, known, estimators="ips(clip=50)", interval="bernstein").as_json()
+        prudent.evaluate(policy, known, estimators="ips(clip=50)", interval="bernstein").to_json()
     )
     for model in ("cm", "dcm", "pbm"):
         both = prudent.evaluate(policy, later, estimators=[f"dm(model={model})", f"dr(model={model}, clip=10)"])
-        found[f"evaluate {model}"] = numbers(both.as_json())
+        found[f"evaluate {model}"] = numbers(both.to_json())
     verdict = prudent.gate(policy, later, estimator="dr(model=pbm, clip=10)")
     found["gate"] = [verdict.passed, verdict.estimate.lift, verdict.estimate.lift_low]
     mixed = prudent.gate_contexts(policy, later, model="pbm")

@@ -76,7 +76,7 @@ def evaluate_command(
             max_rejected=max_rejected,
         )
     if as_json:
-        print_json(evaluation.as_json())
+        print_json(evaluation.to_json())
         return
     _show_evaluation(evaluation)
     if any(estimate.known for estimate in evaluation):

@@ -70,7 +70,7 @@ class Evaluation(Result):
         """One row per estimate."""
         return [tuple(getattr(one, column.name) for column in _FIELDS) for one in self.estimates]
 
-    def as_json(self) -> list[dict[str, Any]]:
+    def to_json(self) -> list[dict[str, Any]]:
         """The estimates, null where they cannot tell; fits JSON."""
         return [asdict(one) for one in self]
 

@@ -63,7 +63,7 @@ class Verdict(Result):
         )
         return [Column("gate", heading=str(self)), Column("value", heading=" ", align="right")], shown
 
-    def as_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """The fields; fits JSON."""
         return asdict(self)
 

@@ -1,4 +1,4 @@
-"""The chart of tuning: error against δ, a line for each bound."""
+"""The chart of tuning: regret against δ, a line for each bound."""
 
 import re
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,7 @@ _FRAME = 2.0  # times the largest error without a δ, or else of the best settin
 
 
 def draw_tuning(tuning: "Tuning") -> "Chart":
-    """Error against δ with a band of one standard error; a bound without δ is a line over the whole panel."""
+    """Regret against δ with a band of one standard error; a bound without δ is a line over the whole panel."""
     load_extra()
     import altair as alt
 
@@ -41,7 +41,7 @@ def draw_tuning(tuning: "Tuning") -> "Chart":
     above = [f"{name} ({' to '.join({number(min(y)): 0, number(max(y)): 0})})" for name, y in beyond.items()]
     notes = [
         f"Clicks simulated from {tuning.model} as fitted to the log; {tuning.repetitions:,} repetitions.",
-        f"The logged lists have an error of {number(tuning.logged_regret, 4)}. {tuning.verdict}",
+        f"The logged lists have a regret of {number(tuning.logged_regret, 4)}. {tuning.verdict}",
         "Shaded: ± one standard error of the mean.",
         *([f"Above the frame: {', '.join(above)}."] if above else []),
     ]
