@@ -45,7 +45,7 @@ def assert_same(found: ListBatch, lists: list[LoggedList]) -> None:
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sketch, "SAMPLE_LISTS", MOST)
-    monkeypatch.setattr(sketch.threshold_query, "__defaults__", (MOST, "varchar"))
+    monkeypatch.setattr(sketch.sample_threshold, "__defaults__", (MOST,))
     monkeypatch.setattr("prudent.counts.counts.SAMPLE_LISTS", MOST)
 
 

@@ -20,6 +20,7 @@ import prudent
 from prudent.base.errors import PrudentError
 from prudent.counts.counts import QUERY
 from prudent.logs.log import Layout
+from prudent.storage import sketch
 from prudent.storage.manifest import Tally
 from tests.counts.test_counts import SMALL
 from tests.reference import LoggedList
@@ -31,14 +32,16 @@ any_log = st.sampled_from([plain_names, text_names, integer_names]).flatmap(logs
 
 
 def outcome(log: prudent.Log, engine: Any, max_rejected: float = 1.0) -> tuple[prudent.Counts | None, Any]:
-    """Counts, and everything that they say, or the error."""
+    """Counts, and every row and entry of their file, cells and lists, or the error."""
     try:
         counts = prudent.count(log, engine=engine, max_rejected=max_rejected)
     except PrudentError as error:
         return None, type(error)
-    described = duckdb.execute(f"describe {counts.sql}").fetchall()
-    found = duckdb.execute(f"from ({counts.sql}) order by all").fetchall()
-    return counts, (found, [row[:2] for row in described], counts.tally)
+    described = duckdb.execute(f"describe from '{counts.files[0]}'").fetchall()
+    found = duckdb.execute(f"from '{counts.files[0]}' order by all").fetchall()
+    footer = pq.read_metadata(counts.files[0]).metadata
+    assert footer is not None
+    return counts, (found, [*(row[:2] for row in described), footer[b"prudent_sample"]], counts.tally)
 
 
 def policy(counts: prudent.Counts, file: Path, **settings: Any) -> bytes:
@@ -64,14 +67,14 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("work")
 
 
-@settings(often, max_examples=20)
+@settings(often, max_examples=12)
 @given(lists=any_log)
 def test_lists(lists: list[LoggedList], quick: SparkSession, work: Path) -> None:
     given = table(lists)
     assert_same(prudent.Log(given), prudent.Log(quick.createDataFrame(given)), prudent.Spark(quick), work)
 
 
-@settings(often, max_examples=12)
+@settings(often, max_examples=8)
 @given(lists=any_log)
 def test_rows(lists: list[LoggedList], quick: SparkSession, work: Path) -> None:
     given = rows(lists)
@@ -159,13 +162,13 @@ def messy_rows(draw: DrawFn) -> Any:
     return pa.table(arrays, ["impression", "context", "item", "position", "click"])
 
 
-@settings(often, max_examples=25)
+@settings(often, max_examples=15)
 @given(given=messy_lists())
 def test_messy_lists(given: Any, quick: SparkSession) -> None:
     assert_same(prudent.Log(given), prudent.Log(quick.createDataFrame(given)), prudent.Spark(quick))
 
 
-@settings(often, max_examples=40)
+@settings(often, max_examples=25)
 @given(given=messy_rows())
 def test_messy_rows(given: Any, quick: SparkSession) -> None:
     here = prudent.Log(quick.createDataFrame(given), layout="rows")
@@ -225,14 +228,31 @@ def test_larger_log(kind: str, session: SparkSession, tmp_path: Path) -> None:
     assert policy(one, tmp_path / "a", **settings) == policy(other, tmp_path / "b", **settings)
 
 
+def test_the_sample_of_lists(session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the same contexts, in one file and in a folder of part files; a repeated list is one row."""
+    monkeypatch.setattr(sketch.sample_threshold, "__defaults__", (100,))
+    log = pa.concat_tables([drawn(1_000, 60, 3, lambda what, i: f"{what} {i}")] * 2)
+    pq.write_table(log, tmp_path / "log.parquet")
+    both = prudent.Log(tmp_path / "log.parquet")
+    expected, _, _ = assert_same(both, both, prudent.Spark(session))
+    lists = [row for row in expected if row[2] == 0]
+    assert 2 <= len({row[0] for row in lists}) < 60
+    assert min(row[6] for row in lists) == 2
+    folder = prudent.count(both, prudent.Spark(session), tmp_path / "counts")
+    assert len(folder.files) > 1
+    assert duckdb.execute(f"from '{tmp_path}/counts/*.parquet' order by all").fetchall() == expected
+
+
 def test_skewed_log(session: SparkSession, tmp_path: Path) -> None:
     """A third of all lists are of one context: its cells are summed up before they travel, and travel apart."""
     pq.write_table(drawn(20_000, 500, 2, lambda what, i: i), tmp_path / "log.parquet")
     many = session.newSession()
     many.conf.set("spark.sql.shuffle.partitions", "8")
     many.conf.set("spark.sql.adaptive.coalescePartitions.enabled", "false")
+    many.conf.set("spark.sql.files.openCostInBytes", "128MB")  # so that the files stay apart when they are read back
     prudent.count(prudent.Log(tmp_path / "log.parquet"), prudent.Spark(many), tmp_path / "counts")
-    sizes = [pq.read_metadata(file).num_rows for file in (tmp_path / "counts").glob("*.parquet")]
+    cells = f"from read_parquet('{tmp_path}/counts/*.parquet', filename = true) where position > 0"
+    sizes = [n for (n,) in duckdb.execute(f"select count(*) {cells} group by filename").fetchall()]
     assert len(sizes) == 8
     assert max(sizes) < 1.2 * sum(sizes) / len(sizes)
 

@@ -19,7 +19,6 @@ from prudent.counts.index import Index, name_types, number
 from prudent.counts.lists import ListBatch, as_batches
 from prudent.counts.rejected import MAX_REJECTED, check_max_rejected, check_tally
 from prudent.counts.remote import find_remote, read_tallies
-from prudent.counts.sampling import sample_threshold
 from prudent.engines.base import Engine
 from prudent.engines.duckdb.count import count_lists
 from prudent.engines.duckdb.engine import DuckDB
@@ -31,7 +30,7 @@ from prudent.storage.filesystem import Location, check_apart, fetch, find, has_s
 from prudent.storage.manifest import Days, Manifest, Source, Tally
 from prudent.storage.parquet import CELL_KEYS, counts_footer, counts_version, read_footer, write_counts_file
 from prudent.storage.quoting import file_text
-from prudent.storage.sketch import NOTHING, SAMPLE_LISTS, below
+from prudent.storage.sketch import NOTHING, SAMPLE_LISTS, below, sample_threshold
 
 COLUMNS = (*CELL_KEYS, "n")
 _KEYS = ", ".join(CELL_KEYS)

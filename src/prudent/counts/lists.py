@@ -14,13 +14,12 @@ from prudent.base.errors import LogError
 from prudent.counts.cells import CellCodec, Cells
 from prudent.counts.index import name_types
 from prudent.counts.rejected import check_tally
-from prudent.counts.sampling import sample_threshold
 from prudent.engines.duckdb.engine import DuckDB
 from prudent.logs.log import Log
 from prudent.storage.files import TemporaryFolder
 from prudent.storage.manifest import Tally
 from prudent.storage.quoting import file_text, text
-from prudent.storage.sketch import below
+from prudent.storage.sketch import below, sample_threshold
 
 _CHUNK = 250_000  # lists that become arrays at a time
 

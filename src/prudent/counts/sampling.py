@@ -2,11 +2,10 @@
 
 from typing import TYPE_CHECKING
 
-import duckdb
 import numpy as np
 
 from prudent.base.arrays import BoolArray, FloatArray, IntArray
-from prudent.storage.sketch import EVERYTHING, FEWEST, threshold_query
+from prudent.storage.sketch import FEWEST
 
 if TYPE_CHECKING:
     from prudent.counts.index import Index, Part
@@ -51,9 +50,3 @@ def samples(index: "Index") -> "tuple[Part, Part]":
     fair = np.zeros(index.contexts, bool)
     fair[order[: enough(index.pairs_of[order], index.cells_of[order])]] = True
     return index.only(heavy), index.only(fair)
-
-
-def sample_threshold(connection: duckdb.DuckDBPyConnection, contexts: str, most: int) -> str:
-    """The threshold of a sample of at most so many lists; `contexts` is a query for context and lists."""
-    ((threshold,),) = connection.execute(threshold_query(contexts, most)).fetchall()
-    return threshold or EVERYTHING

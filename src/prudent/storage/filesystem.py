@@ -240,21 +240,28 @@ def replacing_folder(target: Location, columns: Sequence[str]) -> Iterator[Locat
     columns is replaced.
     """
     _check_target(target, columns)
-    part, old = _hidden(target), _hidden(target)
-    with _writing(target.name):
-        part.system.create_dir(part.path)  # now rather than after the work
-    try:
+    with scratch_folder(target) as part:
+        with _writing(target.name):
+            part.system.create_dir(part.path)  # now rather than after the work
         yield part
         with _writing(target.name):
-            (_rename_folder if _renames(target) else _copy_folder)(part, target, old)
+            (_rename_folder if _renames(target) else _copy_folder)(part, target)
+
+
+@contextmanager
+def scratch_folder(beside: Location) -> Iterator[Location]:
+    """A name for a hidden folder beside a location; the folder is deleted at the end of the block."""
+    folder = _hidden(beside)
+    try:
+        yield folder
     finally:
         with suppress(OSError):
-            if exists(part):
-                part.system.delete_dir(part.path)
+            if exists(folder):
+                folder.system.delete_dir(folder.path)
 
 
-def _rename_folder(part: Location, target: Location, old: Location) -> None:
-    move = target.system.move
+def _rename_folder(part: Location, target: Location) -> None:
+    move, old = target.system.move, _hidden(target)
     replaces = exists(target)
     if replaces:
         move(target.path, old.path)
@@ -268,7 +275,7 @@ def _rename_folder(part: Location, target: Location, old: Location) -> None:
         target.system.delete_dir(old.path)
 
 
-def _copy_folder(part: Location, target: Location, _: Location) -> None:
+def _copy_folder(part: Location, target: Location) -> None:
     """New files first, which have names of their own, then the old ones go: a failure loses nothing."""
     new, existing = _listing(part), _listing(target) if exists(target) else []
     target.system.create_dir(target.path)

@@ -8,6 +8,8 @@ Every context below the threshold of the whole is also below that of each part, 
 the sample of several parts is what lies below the smallest of their thresholds, cut once more by the same rule.
 """
 
+import duckdb
+
 SAMPLE_LISTS = 50_000
 """Lists that counts keep whole: enough to choose a click model, and few beside the cells of a large log."""
 FEWEST = 5
@@ -21,15 +23,13 @@ def below(threshold: str, text_type: str = "varchar") -> str:
     return f"md5(cast(context as {text_type})) < '{threshold}'"
 
 
-def threshold_query(contexts: str, most: int = SAMPLE_LISTS, text_type: str = "varchar") -> str:
-    """A query, for any engine, for the threshold of a sample of at most so many lists; null where nothing is left out.
-
-    `contexts` is a query for one row per context, with the columns context and lists.
-    """
+def sample_threshold(connection: duckdb.DuckDBPyConnection, contexts: str, most: int = SAMPLE_LISTS) -> str:
+    """The threshold of a sample of at most so many lists; `contexts` is a query for context and lists."""
     # A context has at least one list, so that no more than these can decide.
     limit = max(most, FEWEST) + 1
-    first = f"select md5(cast(context as {text_type})) as hash, lists from ({contexts}) order by hash limit {limit}"
-    return (
+    first = f"select md5(cast(context as varchar)) as hash, lists from ({contexts}) order by hash limit {limit}"
+    ((threshold,),) = connection.execute(
         "select min(hash) from (select hash, sum(lists) over (order by hash) as upto, "
         f"row_number() over (order by hash) as place from ({first})) where upto > {most} and place > {FEWEST}"
-    )
+    ).fetchall()
+    return threshold or EVERYTHING

@@ -15,7 +15,7 @@ from prudent.storage.files import replacing
 from prudent.storage.manifest import Tally
 from prudent.storage.parquet import write_counts_file
 from prudent.storage.quoting import file_text, text
-from prudent.storage.sketch import EVERYTHING, below, threshold_query
+from prudent.storage.sketch import below, sample_threshold
 
 
 def write_counts(database: Database, log: Log, query: str, to: Path, check: Callable[[Tally], object]) -> Tally:
@@ -29,8 +29,7 @@ def write_counts(database: Database, log: Log, query: str, to: Path, check: Call
             check(tally)
             cells = f"select * from read_parquet({file_text(file)})"
             contexts = f"select context, sum(n) as lists from ({cells}) where position = 1 group by context"
-            ((threshold,),) = connection.execute(threshold_query(contexts)).fetchall()
-            threshold = threshold or EVERYTHING
+            threshold = sample_threshold(connection, contexts)
             lists = (
                 "select context, items, clicks, count(*) as n from checked "
                 f"where reason = 0 and {below(threshold)} group by context, items, clicks"

@@ -22,10 +22,11 @@ from prudent.engines.spark.open import escaped, is_dataframe, opened_in_spark
 from prudent.logs.log import REASONS, Log
 from prudent.storage.database import Database, first_line
 from prudent.storage.files import replacing
-from prudent.storage.filesystem import Location, replacing_folder
+from prudent.storage.filesystem import Location, replacing_folder, scratch_folder
 from prudent.storage.manifest import Tally
-from prudent.storage.parquet import COUNTS_VERSION, VERSION, write_counts_file
+from prudent.storage.parquet import CELL_KEYS, COUNTS_VERSION, SAMPLE, VERSION, write_counts_file
 from prudent.storage.quoting import file_text
+from prudent.storage.sketch import SAMPLE_LISTS, below, sample_threshold
 
 if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
@@ -37,7 +38,6 @@ _READING = {
     "spark.sql.files.ignoreCorruptFiles": "false",  # a file that is skipped would be missing without a word
     "spark.sql.files.ignoreMissingFiles": "false",
 }
-_MARK = {VERSION: COUNTS_VERSION}  # Spark keeps it, with the column, in the footer of every part file
 
 
 @contextmanager
@@ -57,8 +57,8 @@ def counting(session: SparkSession, log: Log, query: str, remote: "FileSystem | 
             counts = session.sql(f"with checked as (select * from {own}), impressions as ({IMPRESSIONS}) {query}")
         finally:
             session.catalog.dropTempView(own)
-        marked = F.col("n").alias("n", metadata=_MARK)
-        yield Job(session, counts.select(*counts.columns[:-1], marked), lists, observed, log)
+        # Selected once more: Spark observes nothing when it collects the very query that session.sql has made.
+        yield Job(session, counts.select(*counts.columns), lists, observed, log)
 
 
 def fresh_session(session: SparkSession, settings: Mapping[str, str]) -> SparkSession:
@@ -76,7 +76,7 @@ class Job:
     """A query over a log, not yet run."""
 
     session: SparkSession
-    table: DataFrame
+    cells: DataFrame
     checked: DataFrame
     observed: Observation  # how many lists had which reason to be rejected, once the query has run
     log: Log
@@ -86,44 +86,72 @@ class Job:
         with (
             replacing(to) as part,
             Database().connect(spill=part.parent) as connection,
-            self._on_this_machine(connection, part.parent),
+            tempfile.TemporaryDirectory(prefix=".prudent-", dir=part.parent) as folder,
         ):
-            query = "select coalesce(sum(n), 0)::bigint from parts where position = 1"
-            tally = self._tally(int(connection.execute(query).fetchall()[0][0]))
             connection.execute("set preserve_insertion_order = false")
+            cells = self._fetch(connection, self.cells, "cells", Path(folder))
+            query = f"select coalesce(sum(n), 0)::bigint from ({cells}) where position = 1"
+            tally = self._tally(int(connection.execute(query).fetchall()[0][0]))
+            check(tally)
+            contexts = f"select context, sum(n) as lists from ({cells}) where position = 1 group by context"
+            threshold = sample_threshold(connection, contexts)
+            lists = self._fetch(connection, self._sample(threshold), "lists", Path(folder))
             try:
-                write_counts_file(connection, part, cells="from parts", lists=None, tally=tally)
+                write_counts_file(connection, part, cells=cells, lists=lists, tally=tally, threshold=threshold)
             except duckdb.InvalidInputException as error:
                 raise LogError(f"{self.log.name} has a name that is not UTF-8: {first_line(error)}") from error
-            check(tally)
         return tally
 
-    @contextmanager
-    def _on_this_machine(self, connection: duckdb.DuckDBPyConnection, folder: Path) -> Iterator[None]:
-        """Run it; the view `parts` of its rows."""
+    def _fetch(self, connection: duckdb.DuckDBPyConnection, table: DataFrame, name: str, folder: Path) -> str:
+        """Run a query; one for its rows in DuckDB."""
         if not str(self.session.conf.get("spark.master")).startswith("local"):
             # The machines of a cluster do not see this disk: rows come through the driver, within its
             # spark.driver.maxResultSize. Larger counts stay where they are, in a folder of part files.
-            connection.register("parts", self.table.toArrow())
-            yield
-            return
-        with tempfile.TemporaryDirectory(prefix=".prudent-", dir=folder) as here:
-            self._write(f"file:{Path(here).resolve()}")
-            files = ", ".join(file_text(file) for file in sorted(Path(here).glob("*.parquet")))
-            connection.execute(f"create view parts as from read_parquet([{files}], hive_partitioning = false)")
-            yield
+            connection.register(name, table.toArrow())
+            return f"from {name}"
+        parts = (folder / name).resolve()
+        _write(table, f"file:{parts}")
+        files = ", ".join(file_text(file) for file in sorted(parts.glob("*.parquet")))
+        return f"from read_parquet([{files}], hive_partitioning = false)"
 
     def write_folder(self, to: Location, check: Callable[[Tally], object]) -> Tally:
         """Run it and write its rows to a folder of part files, wherever Spark writes."""
-        with replacing_folder(to, self.table.columns) as part:
-            self._write(part.uri)
-            written = self.session.read.parquet(*escaped([part]))
-            tally = self._tally(written.where("position = 1").selectExpr("sum(n)").collect()[0][0] or 0)
+        with replacing_folder(to, (*CELL_KEYS, "n", "items", "clicks")) as part, scratch_folder(to) as counted:
+            # The sample depends on how many lists each context has, and is chosen when the cells are counted. They are
+            # written rather than cached: Spark observes nothing of a cached query.
+            _write(self.cells, counted.uri)
+            cells = self.session.read.parquet(*escaped([counted]))
+            contexts = cells.where("position = 1").groupBy("context").agg(F.sum("n").alias("lists"))
+            tally = self._tally(contexts.agg(F.sum("lists")).collect()[0][0] or 0)
             check(tally)
+            threshold = self._threshold(contexts)
+            lists = self._sample(threshold).selectExpr(
+                "context",
+                f"cast(null as {dict(cells.dtypes)['item']}) as item",
+                *("0 as position", "0 as prev", "false as click", "false as more", "n", "items", "clicks"),
+            )
+            rows = cells.unionByName(lists.coalesce(1), allowMissingColumns=True)
+            # Spark keeps the metadata of a column in the footer of every part file.
+            mark = F.col("n").alias("n", metadata={VERSION: COUNTS_VERSION, SAMPLE: threshold})
+            _write(rows.select(*CELL_KEYS, mark, "items", "clicks"), part.uri)
         return tally
 
-    def _write(self, folder: str) -> None:
-        self.table.write.option("compression", "zstd").mode("overwrite").parquet(folder)
+    def _sample(self, threshold: str) -> DataFrame:
+        """The lists of the contexts below a threshold, and how often each occurs."""
+        lists = self.checked.where(f"reason = 0 and {below(threshold, 'string')}")
+        clicks = "transform(clicks, click -> click = 1) as clicks"
+        return (
+            lists.selectExpr("context", "items", clicks)
+            .groupBy("context", "items", "clicks")
+            .agg(F.count(F.lit(1)).alias("n"))
+        )
+
+    def _threshold(self, contexts: DataFrame) -> str:
+        """The threshold of the sample; the rule runs in DuckDB, on the first contexts, which are enough to decide."""
+        first = contexts.orderBy(F.md5(F.col("context").cast("string"))).limit(SAMPLE_LISTS + 1)
+        with Database().connect() as connection:
+            connection.register("contexts", first.toArrow())
+            return sample_threshold(connection, "from contexts")
 
     def _tally(self, counted: int) -> Tally:
         """What was observed, if it fits what was written; otherwise a second pass.
@@ -139,3 +167,7 @@ class Job:
             lists = {row["reason"]: row["n"] for row in again}
         rejected = {REASONS[code - 1]: n for code, n in sorted(lists.items()) if code and n}
         return replace(Tally(counted, rejected), left_out=self.log.left_out)
+
+
+def _write(table: DataFrame, folder: str) -> None:
+    table.write.option("compression", "zstd").mode("overwrite").parquet(folder)
