@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 
 from prudent.policies.baselines import clip_for
 from prudent.research.bench import METHODS
-from prudent.research.checks import RIVALS
+from prudent.research.checks import BASELINES
 from prudent.research.claims import CLAIMS, Verdict, markdown, try_claims
 from prudent.research.comparing import read_table
 from prudent.research.data import MIN_IMPRESSIONS
@@ -167,7 +167,7 @@ def ratios_of(name: str, file: Path, chosen: Mapping[str, Mapping[str, float]]) 
             wanted = (None, *SHOWN) if not chosen else (chosen[panel.model].get(method),)
             if method != "mle" and delta in wanted:
                 yield Ratio(*head, method, delta, *paired_ratio(errors, mle))
-        known = [method for method in RIVALS if panel.has(method)]
+        known = [method for method in BASELINES if panel.has(method)]
         if known:
             best = min(known, key=lambda method: float(panel.best(method).mean()))
             yield Ratio(*head, f"best baseline: {best}", None, *paired_ratio(panel.best(best), mle))
@@ -453,7 +453,7 @@ def summary(ratios: Sequence[Ratio]) -> Iterator[str]:
         for words, methods, delta in (
             ("the paper's bounds at δ = 0.2", ("bayes", "eb", "hoeffding"), 0.2),
             ("`exposure` at δ = 0.5", ("exposure",), 0.5),
-            ("the best baseline", tuple(f"best baseline: {name}" for name in RIVALS), None),
+            ("the best baseline", tuple(f"best baseline: {name}" for name in BASELINES), None),
         ):
             own = [one for one in ratios if one.logging == logging and one.method in methods and one.delta == delta]
             values = sorted(one.ratio for one in own if one.ratio == one.ratio)
