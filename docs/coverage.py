@@ -18,15 +18,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from prudent.base.arrays import FloatArray, IntArray
+from prudent.click_models.rewards import ObservedReward
 from prudent.click_models.simulate import World, draw, make_world
 from prudent.counts.lists import ListBatch
 from prudent.evaluation.direct import direct, rewards
 from prudent.evaluation.estimators import parse
 from prudent.evaluation.gate import decide, gate_settings
-from prudent.evaluation.holdout import HeldOut, Reward, hold_out
+from prudent.evaluation.holdout import HeldOut, hold_out
 from prudent.evaluation.intervals import Settings, estimate
 from prudent.evaluation.rollout import better_lists
-from prudent.policies.ranking import as_table, incumbent_lists
+from prudent.policies.incumbent import incumbent_lists
+from prudent.policies.ranking import as_table
 
 RESULTS = Path(__file__).parent / "coverage"
 
@@ -38,7 +40,7 @@ class Study:
     about: str
     model: str  # of the simulated users
     estimators: tuple[str, ...]
-    reward: Reward = "clicks"
+    reward: ObservedReward = "clicks"
     propensities: bool = False  # logged, or else frequencies
     policy: str = "other"  # lists of another ranker; "logged", lists like those logged; "same data", the best of these
     gate: bool = False

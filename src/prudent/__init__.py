@@ -1,4 +1,4 @@
-"""From a click log to the ranked lists with the best lower confidence bound on their value.
+"""From a click log to ranked lists of the highest pessimistic value: that of lower confidence bounds on attraction.
 
 >>> import prudent
 >>> log = prudent.Log("clicks/*.parquet", context="query", items="shown", clicks="clicked")

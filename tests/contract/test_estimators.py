@@ -13,8 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prudent.base.errors import UsageError
+from prudent.click_models.rewards import OBSERVED_REWARDS, ObservedReward
 from prudent.evaluation.estimators import Estimator, estimators, parse
-from prudent.evaluation.holdout import REWARDS, HeldOut, Reward
+from prudent.evaluation.holdout import HeldOut
 from prudent.evaluation.intervals import Estimate, Settings, estimate
 from tests.evaluation.reference import Logged
 from tests.evaluation.small import arrays, cases
@@ -34,7 +35,7 @@ def make(name: str) -> Estimator:
     return parse(f"{name}(model=dcm)" if "model" in setting_names(name) else name)
 
 
-def run(name: str, held: HeldOut, reward: Reward = "clicks") -> Estimate:
+def run(name: str, held: HeldOut, reward: ObservedReward = "clicks") -> Estimate:
     (one,) = estimate(held, [make(name)], Settings(reward, replicates=20))
     return one
 
@@ -46,8 +47,8 @@ def test_has_a_twin_in_plain_loops(name: str) -> None:
 
 
 @every_estimator
-@pytest.mark.parametrize("reward", REWARDS)
-def test_cannot_tell_without_support(name: str, reward: Reward) -> None:
+@pytest.mark.parametrize("reward", OBSERVED_REWARDS)
+def test_cannot_tell_without_support(name: str, reward: ObservedReward) -> None:
     """All contexts keep their lists, and the lift would be 0: but not because of the policy."""
     held = arrays([Logged("q", ("a", "b"), (1, 0), (1.0, 1.0))] * 3, {"r": ("a", "b")})
     one = run(name, held, reward)
@@ -74,9 +75,9 @@ def test_the_logged_lists_have_no_lift(name: str) -> None:
 
 
 @every_estimator
-@given(case=cases(), reward=st.sampled_from(REWARDS))
+@given(case=cases(), reward=st.sampled_from(OBSERVED_REWARDS))
 @settings(max_examples=15, deadline=None)
-def test_values_are_rewards(name: str, case: Case, reward: Reward) -> None:
+def test_values_are_rewards(name: str, case: Case, reward: ObservedReward) -> None:
     """With frequencies as propensities; logged ones and few lists can estimate anything."""
     held = arrays(*case)
     one = run(name, held, reward)

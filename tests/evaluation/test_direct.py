@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from prudent.click_models import FittedModel, click_models
 from prudent.click_models.position_based import LINK
+from prudent.click_models.rewards import OBSERVED_REWARDS, ObservedReward
 from prudent.counts.lists import ListBatch
 from prudent.evaluation.direct import (
     Trials,
@@ -20,7 +21,7 @@ from prudent.evaluation.direct import (
     try_items,
 )
 from prudent.evaluation.estimators import parse
-from prudent.evaluation.holdout import REWARDS, CannotTellError, Reward, hold_out
+from prudent.evaluation.holdout import CannotTellError, hold_out
 from prudent.evaluation.intervals import Settings, estimate
 from tests.evaluation import reference
 from tests.evaluation.reference import Logged
@@ -36,9 +37,13 @@ def fitted_with(kind: str, position: list[float]) -> FittedModel:
     return click_models[kind](**({} if name is None else {name: tuple(position)})).typical(len(position))
 
 
-@given(st.lists(st.tuples(chance, chance), min_size=1, max_size=5), st.sampled_from(MODELS), st.sampled_from(REWARDS))
+@given(
+    st.lists(st.tuples(chance, chance), min_size=1, max_size=5),
+    st.sampled_from(MODELS),
+    st.sampled_from(OBSERVED_REWARDS),
+)
 def test_expected_rewards_are_those_of_all_ways_to_click(
-    drawn: list[tuple[float, float]], kind: str, reward: Reward
+    drawn: list[tuple[float, float]], kind: str, reward: ObservedReward
 ) -> None:
     theta, position = map(list, zip(*drawn, strict=True))
     stop = [0.0] * len(theta) if kind == "cm" else position
@@ -46,8 +51,12 @@ def test_expected_rewards_are_those_of_all_ways_to_click(
     assert rewards(fitted_with(kind, position), np.array([theta]), reward)[0] == pytest.approx(expected, abs=1e-12)
 
 
-@given(st.lists(st.tuples(chance, chance), min_size=1, max_size=5), st.sampled_from(MODELS), st.sampled_from(REWARDS))
-def test_slopes_are_differences(drawn: list[tuple[float, float]], kind: str, reward: Reward) -> None:
+@given(
+    st.lists(st.tuples(chance, chance), min_size=1, max_size=5),
+    st.sampled_from(MODELS),
+    st.sampled_from(OBSERVED_REWARDS),
+)
+def test_slopes_are_differences(drawn: list[tuple[float, float]], kind: str, reward: ObservedReward) -> None:
     """Rewards are linear in each θ, so that differences are exact."""
     theta, position = (np.array(of) for of in zip(*drawn, strict=True))
     fitted = fitted_with(kind, position.tolist())
@@ -78,9 +87,9 @@ def test_lists_one_by_one_say_what_their_counts_say(case: Any, spelling: str) ->
         assert table[there] == pytest.approx(summed[held.target[there]], abs=1e-9)
 
 
-@given(cases(), st.sampled_from(["cm", "dcm"]), st.sampled_from(REWARDS))
+@given(cases(), st.sampled_from(["cm", "dcm"]), st.sampled_from(OBSERVED_REWARDS))
 @settings(max_examples=50, deadline=None)
-def test_what_to_think_of_each_item(case: Any, model: str, reward: Reward) -> None:
+def test_what_to_think_of_each_item(case: Any, model: str, reward: ObservedReward) -> None:
     """θ = (clicks + μs)/(examined + s), and the value of a list follows; in plain loops."""
     lists, policy = case
     held = arrays(lists, policy)

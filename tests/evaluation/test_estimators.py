@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from prudent.click_models.rewards import OBSERVED_REWARDS, ObservedReward
 from prudent.evaluation.direct import direct
 from prudent.evaluation.estimators import parse
-from prudent.evaluation.holdout import REWARDS, CannotTellError, HeldOut, Reward
+from prudent.evaluation.holdout import CannotTellError, HeldOut
 from prudent.evaluation.intervals import Settings, estimate
 from tests.evaluation import reference
 from tests.evaluation.reference import Logged, Said
@@ -19,7 +20,7 @@ NEAR = 1e-9
 Case = tuple[list[Logged], dict[Any, tuple[Any, ...]]]
 
 
-def check(held: HeldOut, spelling: str, reward: Reward, said: Said | None) -> None:
+def check(held: HeldOut, spelling: str, reward: ObservedReward, said: Said | None) -> None:
     (one,) = estimate(held, [parse(spelling)], Settings(reward=reward, replicates=20))
     if said is None:
         assert one.value is None
@@ -36,9 +37,9 @@ def check(held: HeldOut, spelling: str, reward: Reward, said: Said | None) -> No
         assert one.lift == pytest.approx(said.value / said.logged - 1, rel=NEAR, abs=NEAR)
 
 
-@given(cases(), st.sampled_from(REWARDS), st.booleans(), st.sampled_from([inf, 1.5, 3.0]))
+@given(cases(), st.sampled_from(OBSERVED_REWARDS), st.booleans(), st.sampled_from([inf, 1.5, 3.0]))
 @settings(max_examples=100, deadline=None)
-def test_whole_lists(case: Case, reward: Reward, known: bool, clip: float) -> None:
+def test_whole_lists(case: Case, reward: ObservedReward, known: bool, clip: float) -> None:
     lists, policy = case
     held = arrays(lists, policy, known)
     spelling = "ips" if clip == inf else f"ips(clip={clip})"
@@ -46,9 +47,9 @@ def test_whole_lists(case: Case, reward: Reward, known: bool, clip: float) -> No
     check(held, "snips", reward, reference.ips(lists, policy, reward, known, normalize=known))
 
 
-@given(cases(), st.sampled_from(REWARDS), st.booleans(), st.sampled_from([inf, 1.5, 3.0]))
+@given(cases(), st.sampled_from(OBSERVED_REWARDS), st.booleans(), st.sampled_from([inf, 1.5, 3.0]))
 @settings(max_examples=100, deadline=None)
-def test_the_items_down_to_a_position(case: Case, reward: Reward, known: bool, clip: float) -> None:
+def test_the_items_down_to_a_position(case: Case, reward: ObservedReward, known: bool, clip: float) -> None:
     lists, policy = case
     spelling = "prefix-ips" if clip == inf else f"prefix-ips(clip={clip})"
     said = reference.prefix_ips(lists, policy, reward, known, clip)
@@ -64,16 +65,16 @@ def test_items_at_positions(case: Case, known: bool, clip: float) -> None:
     check(arrays(lists, policy, known), spelling, "clicks", reference.item_position_ips(lists, policy, clip))
 
 
-@given(cases(), st.sampled_from(REWARDS))
+@given(cases(), st.sampled_from(OBSERVED_REWARDS))
 @settings(max_examples=100, deadline=None)
-def test_the_pseudo_inverse(case: Case, reward: Reward) -> None:
+def test_the_pseudo_inverse(case: Case, reward: ObservedReward) -> None:
     lists, policy = case
     check(arrays(lists, policy), "pi", reward, reference.pseudo_inverse(lists, policy, reward))
 
 
-@given(cases(), st.sampled_from(REWARDS), st.booleans(), st.sampled_from(["cm", "dcm"]))
+@given(cases(), st.sampled_from(OBSERVED_REWARDS), st.booleans(), st.sampled_from(["cm", "dcm"]))
 @settings(max_examples=25, deadline=None)
-def test_the_click_model_and_the_doubly_robust(case: Case, reward: Reward, known: bool, model: str) -> None:
+def test_the_click_model_and_the_doubly_robust(case: Case, reward: ObservedReward, known: bool, model: str) -> None:
     """Given what the model expects of each position, which `test_direct` is about."""
     lists, policy = case
     held = arrays(lists, policy, known)
@@ -85,9 +86,9 @@ def test_the_click_model_and_the_doubly_robust(case: Case, reward: Reward, known
     check(held, f"dr(model={model}, clip=1.5)", reward, clipped)
 
 
-@given(cases(), st.sampled_from(REWARDS))
+@given(cases(), st.sampled_from(OBSERVED_REWARDS))
 @settings(max_examples=50, deadline=None)
-def test_propensities_of_whole_lists_serve_whole_lists_only(case: Case, reward: Reward) -> None:
+def test_propensities_of_whole_lists_serve_whole_lists_only(case: Case, reward: ObservedReward) -> None:
     """Those that match to the end have one; where only a part of a longer list matches, frequencies stand in."""
     lists, policy = case
     held = arrays(lists, policy, known=True, whole=True)

@@ -261,7 +261,7 @@ def test_a_read_policy_has_no_scores(policy: prudent.Policy, tmp_path: Path) -> 
     policy.write(tmp_path / "policy.parquet")
     back = prudent.Policy.read(tmp_path / "policy.parquet")
     for table in (back.scores, back.contexts):
-        with pytest.raises(PolicyError, match="A policy that was read from a file has no"):
+        with pytest.raises(PolicyError, match="This policy has no"):
             table()
 
 

@@ -13,7 +13,8 @@ from prudent.bounds.base import Scores
 from prudent.click_models import Cascade, DependentClick, Evidence, PositionBased
 from prudent.click_models.base import FittedModel
 from prudent.click_models.dependent_click import FittedDependentClick
-from prudent.policies.ranking import Lists, best_lists, incumbent_lists, list_values
+from prudent.policies.incumbent import incumbent_lists
+from prudent.policies.ranking import Lists, best_lists, list_values
 from tests import reference
 from tests.reference import LoggedList
 from tests.strategies import logs, quick_counts

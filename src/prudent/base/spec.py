@@ -8,9 +8,11 @@ import re
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import MISSING, fields, is_dataclass
+from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from math import inf, nan
 from operator import index
+from pkgutil import iter_modules
 from typing import Any, Generic, TypeVar
 
 from prudent.base.errors import PrudentWarning, UsageError, did_you_mean
@@ -34,12 +36,16 @@ class Registry(Generic[T]):
         warning.
     attribute
         What tells a value of this kind from any other object, such as ``"score"``.
+    package
+        Where our own classes are: every module of it is imported before names are looked up, so that a new class is
+        one new file.
     """
 
-    def __init__(self, kind: str, group: str = "", attribute: str = "__str__") -> None:
+    def __init__(self, kind: str, group: str = "", attribute: str = "__str__", package: str = "") -> None:
         self.kind = kind
         self.group = group
         self.attribute = attribute
+        self.package = package
         self._classes: dict[str, type[T]] = {}
         self._complete = not group
 
@@ -100,6 +106,9 @@ class Registry(Generic[T]):
         if self._complete:
             return
         self._complete = True  # first: a plug-in may list this registry while it is imported
+        if self.package:
+            for module in iter_modules(import_module(self.package).__path__, f"{self.package}."):
+                import_module(module.name)
         for entry in sorted(entry_points(group=self.group), key=lambda entry: (entry.name, entry.value)):
             try:
                 self._load_plugin(entry)

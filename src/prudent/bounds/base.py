@@ -51,7 +51,7 @@ class Bound(Protocol):
         return None
 
 
-bounds: Registry[Bound] = Registry("bound", "prudent.bounds", "score")
+bounds: Registry[Bound] = Registry("bound", "prudent.bounds", "score", "prudent.bounds")
 
 
 def check_delta(delta: object) -> None:

@@ -1,9 +1,14 @@
 """The click-model contract: everything downstream speaks to a click model only through these two classes.
 
-A new model is one file: a frozen dataclass with its settings, registered under a name, whose `fit` returns a
-`FittedModel` with at least `parameters`, `evidence` and `predict`. Rank, compare, auto, tune, simulate, the estimators
-dm and dr, gate, report, explain and diff then work with it. Third-party models register through the entry point group
-``prudent.click_models``.
+A new model is one file: a frozen dataclass with its settings, `unit` and `reward`, registered under a name, whose
+`fit` returns a `FittedModel` with `evidence` and `predict`, and with `parameters` if it fits any. Rank, compare, auto,
+tune, the estimators dm and dr, gate, report, explain and diff then work with it; simulations also need `typical`.
+Third-party models register through the entry point group ``prudent.click_models``; ``tests/plugins/toy_model.py`` is
+one.
+
+A model sees a log as `Cells`: how often an item was shown at a position, with the last click above at ``prev``, itself
+clicked or not, with ``more`` clicks below or not. P(clicks) has to be linear in the θ of each item, as it is where an
+item stands once in a list: derivatives in `prudent.evaluation.direct` rely on it.
 """
 
 import warnings
@@ -11,18 +16,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import combinations
-from typing import ClassVar, Literal, Protocol, get_args
+from typing import ClassVar, Protocol
 
 import numpy as np
 
 from prudent.base.arrays import BoolArray, FloatArray, IntArray
 from prudent.base.errors import PrudentWarning, UsageError
 from prudent.base.spec import Registry
+from prudent.click_models.rewards import Reward
 from prudent.counts.cells import Cells, Counted
-
-Reward = Literal["clicks", "any-click", "satisfied"]
-"""What the value of a list counts: expected clicks, the probability of a click, or of a click that ends the search."""
-REWARDS: tuple[Reward, ...] = get_args(Reward)
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,7 @@ class ClickModel(Protocol):
 
     def typical(self, positions: int) -> "FittedModel":
         """The model with the parameters in its settings or, without any, typical ones: for simulations."""
-        ...
+        raise UsageError(f"{self} cannot be simulated: it has no typical parameters.")
 
     def evidence(self, counts: Counted) -> Evidence:
         """Fit and count in one step."""
@@ -84,7 +86,7 @@ class FittedModel(ABC):
 
     @property
     def parameters(self) -> Mapping[str, FloatArray]:
-        """The fitted parameters by name; empty where nothing was fitted."""
+        """The fitted parameters by name, with positions along the first axis; empty where nothing was fitted."""
         return {}
 
     @property
@@ -103,7 +105,10 @@ class FittedModel(ABC):
 
     @abstractmethod
     def predict(self, attraction: FloatArray, clicks: BoolArray | None = None) -> FloatArray:
-        """P(click at k) of lists whose items have this attraction, or P(click at k | clicks above k)."""
+        """P(click at k) of lists whose items have this attraction, or P(click at k | clicks above k).
+
+        Attraction is 0 below the end of a list, and lists may be longer than `positions`.
+        """
 
     def examined(self, attraction: FloatArray, clicks: BoolArray) -> FloatArray:
         """P(k is examined | the clicks of the list); here given those above k alone."""
@@ -165,7 +170,7 @@ def _swap(order: IntArray, pair: IntArray) -> IntArray:
     return swapped
 
 
-click_models: Registry[ClickModel] = Registry("click model", "prudent.click_models", "fit")
+click_models: Registry[ClickModel] = Registry("click model", "prudent.click_models", "fit", "prudent.click_models")
 
 
 def make_evidence(

@@ -6,15 +6,8 @@ from typing import ClassVar
 import numpy as np
 
 from prudent.base.arrays import BoolArray, FloatArray, IntArray
-from prudent.click_models.base import (
-    ClickModel,
-    Evidence,
-    FittedModel,
-    Reward,
-    by_position,
-    click_models,
-    make_evidence,
-)
+from prudent.click_models.base import ClickModel, Evidence, FittedModel, by_position, click_models, make_evidence
+from prudent.click_models.rewards import Reward
 from prudent.counts.cells import Cells
 
 

@@ -10,7 +10,7 @@ from prudent.base.arrays import FloatArray, IntArray
 from prudent.base.text import percent, several
 from prudent.click_models.position_based import not_compared, per_position, position_groups, position_links
 from prudent.counts.cells import Cells
-from prudent.counts.rejected import MAX_REJECTED
+from prudent.counts.max_rejected import MAX_REJECTED
 from prudent.counts.source import as_counts
 
 FEW = 10

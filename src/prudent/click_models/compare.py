@@ -13,7 +13,7 @@ from prudent.click_models.likelihood import in_order, split_lists
 from prudent.click_models.selection import HOLDOUT, compare_lists, read_models
 from prudent.counts.counts import Counts
 from prudent.counts.lists import ListBatch, read_lists
-from prudent.counts.rejected import MAX_REJECTED, check_max_rejected
+from prudent.counts.max_rejected import MAX_REJECTED, check_max_rejected
 from prudent.counts.split import By, files_behind, split
 from prudent.engines.duckdb.engine import DuckDB
 from prudent.logs.log import Log

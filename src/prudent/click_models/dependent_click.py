@@ -13,7 +13,6 @@ from prudent.click_models.base import (
     ClickModel,
     Evidence,
     FittedModel,
-    Reward,
     by_position,
     check_length,
     check_positions,
@@ -24,6 +23,7 @@ from prudent.click_models.base import (
     warn_unsettled,
 )
 from prudent.click_models.cascade import click_from_top, read_from_top
+from prudent.click_models.rewards import Reward
 from prudent.counts.cells import Cells
 
 _TINY = 1e-300

@@ -14,7 +14,6 @@ from prudent.click_models.base import (
     ClickModel,
     Evidence,
     FittedModel,
-    Reward,
     by_position,
     check_length,
     check_positions,
@@ -24,6 +23,7 @@ from prudent.click_models.base import (
     read_probabilities,
     warn_unsettled,
 )
+from prudent.click_models.rewards import Reward
 from prudent.counts.cells import Cells
 from prudent.counts.sampling import MOST
 

@@ -22,7 +22,7 @@ import numpy as np
 
 from prudent.base.arrays import BoolArray, FloatArray, IntArray
 from prudent.base.errors import LogError, NotIdentifiedError, PrudentWarning, UsageError
-from prudent.click_models.base import ClickModel, FittedModel, Reward, click_models
+from prudent.click_models.base import ClickModel, FittedModel, click_models
 from prudent.click_models.comparison import REFERENCES, Comparison, Score
 from prudent.click_models.likelihood import (
     Prediction,
@@ -34,6 +34,7 @@ from prudent.click_models.likelihood import (
     split_lists,
     total,
 )
+from prudent.click_models.rewards import Reward
 from prudent.counts.cells import Cells
 from prudent.counts.lists import ListBatch
 
@@ -48,7 +49,7 @@ FEWEST = 500
 class Auto(ClickModel):
     """The registered click model with the best held-out likelihood; see `prudent.click_models.selection`.
 
-    Where lists cannot be compared, the simplest model that the log identifies: ``pbm``, else ``dcm``.
+    Where lists cannot be compared, the model of the lowest `complexity` that the log identifies.
     """
 
     unit: ClassVar[str] = "the value of the model chosen"

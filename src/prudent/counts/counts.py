@@ -17,7 +17,7 @@ from prudent.counts.cells import Cells
 from prudent.counts.days import UNIT, check_not_merged, choose, day_folder, place
 from prudent.counts.index import Index, name_types, number
 from prudent.counts.lists import ListBatch, as_batches
-from prudent.counts.rejected import MAX_REJECTED, check_max_rejected, check_tally
+from prudent.counts.max_rejected import MAX_REJECTED, check_max_rejected, check_tally
 from prudent.counts.remote import find_remote, read_tallies
 from prudent.engines.base import Engine
 from prudent.engines.duckdb.count import count_lists

@@ -13,7 +13,7 @@ from prudent.base.arrays import BoolArray, FloatArray, IntArray
 from prudent.base.errors import LogError
 from prudent.counts.cells import CellCodec, Cells
 from prudent.counts.index import name_types
-from prudent.counts.rejected import check_tally
+from prudent.counts.max_rejected import check_tally
 from prudent.engines.duckdb.engine import DuckDB
 from prudent.logs.log import Log
 from prudent.storage.files import TemporaryFolder

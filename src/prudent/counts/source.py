@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from prudent.base.errors import UsageError
 from prudent.counts.counts import Counts, count, which_are_counts
-from prudent.counts.rejected import MAX_REJECTED
+from prudent.counts.max_rejected import MAX_REJECTED
 from prudent.engines.duckdb.engine import DuckDB
 from prudent.logs.formats import find_files, is_paths, path_names
 from prudent.logs.log import as_log

@@ -15,7 +15,7 @@ import duckdb
 from prudent.base.errors import LogError, PrudentError, PrudentWarning, UsageError, did_you_mean
 from prudent.base.spec import as_number, whole_number
 from prudent.counts.counts import Counts
-from prudent.counts.rejected import MAX_REJECTED
+from prudent.counts.max_rejected import MAX_REJECTED
 from prudent.engines.duckdb.engine import DuckDB
 from prudent.engines.duckdb.open import CSV_HEAD, csv_header, delimiter, opened
 from prudent.engines.duckdb.open import Source as Opened

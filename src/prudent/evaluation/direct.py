@@ -27,9 +27,10 @@ from scipy.special import expit, logit
 from prudent.base.arrays import BoolArray, FloatArray, IntArray
 from prudent.base.errors import NotIdentifiedError, PrudentWarning
 from prudent.click_models.base import ClickModel, FittedModel, click_models
+from prudent.click_models.rewards import ObservedReward
 from prudent.click_models.selection import Choice, resolve
 from prudent.counts.cells import Cells
-from prudent.evaluation.holdout import CannotTellError, HeldOut, Reward
+from prudent.evaluation.holdout import CannotTellError, HeldOut
 
 GROUPS = 20
 """Groups of the jackknife."""
@@ -39,12 +40,12 @@ _CHUNK = 40_000  # lists that become cells at a time
 _SEED = 20_260_611  # of samples and groups; any fixed number does
 
 
-def rewards(fitted: FittedModel, theta: FloatArray, reward: Reward) -> FloatArray:
+def rewards(fitted: FittedModel, theta: FloatArray, reward: ObservedReward) -> FloatArray:
     """The expected reward of every position of lists, one row each; θ is 0 below their ends."""
     return fitted.rewards(theta, reward)
 
 
-def slopes(fitted: FittedModel, theta: FloatArray, reward: Reward, part: FloatArray) -> FloatArray:
+def slopes(fitted: FittedModel, theta: FloatArray, reward: ObservedReward, part: FloatArray) -> FloatArray:
     """By how much the expected reward, of which each position counts in `part`, grows with each θ.
 
     The probability of any clicks is linear in each θ, because an item stands once in a list: a difference quotient is
@@ -109,7 +110,7 @@ class Direct:
 
     held: HeldOut
     model: ClickModel  # `auto` is allowed
-    reward: Reward
+    reward: ObservedReward
 
     @cached_property
     def supported(self) -> BoolArray:
@@ -378,7 +379,7 @@ def believe(trials: Trials, prior: Prior) -> Belief:
     return Belief(theta, total, shrinking)
 
 
-def direct(held: HeldOut, model: str | ClickModel, reward: Reward) -> Direct:
+def direct(held: HeldOut, model: str | ClickModel, reward: ObservedReward) -> Direct:
     """The model on these lists; estimators with the same model share it."""
     model = click_models.resolve(model)
     if (model, reward) not in held.fits:

@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 from prudent.base.errors import PrudentWarning, UsageError
 from prudent.base.results import Result
 from prudent.base.text import MISSING, Column, Columns, Rows, number, percent, several
+from prudent.click_models.rewards import ObservedReward
 from prudent.counts.counts import Counts
-from prudent.counts.rejected import MAX_REJECTED, check_max_rejected
+from prudent.counts.max_rejected import MAX_REJECTED, check_max_rejected
 from prudent.engines.duckdb.engine import DuckDB
 from prudent.evaluation.estimators import Estimator, parse
 from prudent.evaluation.estimators import estimators as known_estimators
-from prudent.evaluation.holdout import Reward
 from prudent.evaluation.intervals import Estimate, IntervalName, Settings, estimate
 from prudent.evaluation.leakage import not_held_out
 from prudent.evaluation.reading import Read, read_held_out
@@ -37,7 +37,7 @@ PolicyLike = Policy | str | PathLike[str]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Evaluation(Result):
-    """Estimates of one policy's value on the same holdout: a sequence of `Estimate`, and a table.
+    """Estimates of one policy's value on the same holdout: iterable, indexed by place or estimator, and a table.
 
     ``evaluation["dr(clip=10)"]`` is the estimate of one estimator, ``evaluation.verdict`` a sentence.
     """
@@ -189,7 +189,7 @@ def evaluate(
     log: Any,
     *,
     estimators: Sequence[str | Estimator] | str | Estimator = DEFAULTS,
-    reward: Reward = "clicks",
+    reward: ObservedReward = "clicks",
     confidence: float = 0.95,
     interval: IntervalName = "bootstrap",
     replicates: int = 200,

@@ -6,11 +6,12 @@ from typing import Any
 from prudent.base.results import Result
 from prudent.base.spec import check_number, check_share
 from prudent.base.text import Column, Columns, Rows, number, percent
-from prudent.counts.rejected import MAX_REJECTED
+from prudent.click_models.rewards import ObservedReward
+from prudent.counts.max_rejected import MAX_REJECTED
 from prudent.engines.duckdb.engine import DuckDB
 from prudent.evaluation.estimators import Estimator, estimators
 from prudent.evaluation.evaluate import DECIDES, PolicyLike, doubts, in_words, open_holdout
-from prudent.evaluation.holdout import HeldOut, Reward
+from prudent.evaluation.holdout import HeldOut
 from prudent.evaluation.intervals import Estimate, IntervalName, Settings, estimate
 
 MIN_SUPPORT = 0.5
@@ -75,7 +76,7 @@ def gate(
     min_lift: float = 0.0,
     confidence: float = 0.95,
     estimator: str | Estimator = DECIDES,
-    reward: Reward = "clicks",
+    reward: ObservedReward = "clicks",
     interval: IntervalName = "bootstrap",
     replicates: int = 200,
     seed: int = 0,
@@ -98,7 +99,7 @@ def gate(
 def gate_settings(
     min_lift: float,
     confidence: float,
-    reward: Reward,
+    reward: ObservedReward,
     interval: IntervalName = Settings.interval,
     replicates: int = Settings.replicates,
     seed: int = Settings.seed,

@@ -2,16 +2,14 @@
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from prudent.base.arrays import BoolArray, FloatArray, IntArray
+from prudent.click_models.rewards import ObservedReward
 from prudent.counts.lists import ListBatch
-
-Reward = Literal["clicks", "any-click"]
-REWARDS: tuple[Reward, ...] = ("clicks", "any-click")
 
 NEVER = -2
 """An item of the policy that no holdout list of its context shows."""
@@ -115,7 +113,7 @@ class HeldOut:
         """Whether each place of each list is one whose clicks are counted."""
         return np.asarray(np.arange(self.length) < self.upto[self.context][:, None])
 
-    def reward_at(self, k: int, reward: Reward) -> FloatArray:
+    def reward_at(self, k: int, reward: ObservedReward) -> FloatArray:
         """The part of each list's reward that position k, from 0, earned: a click, or the first click."""
         clicked = self.clicks[:, k] & self.within[:, k]
         return (clicked if reward == "clicks" else clicked & (self._first == k)).astype(np.float64)
@@ -124,7 +122,7 @@ class HeldOut:
     def _first(self) -> IntArray:
         return np.where(self.clicks.any(axis=1), self.clicks.argmax(axis=1), -1)
 
-    def reward(self, reward: Reward) -> FloatArray:
+    def reward(self, reward: ObservedReward) -> FloatArray:
         """The reward of each list."""
         inside = self.clicks & self.within
         return np.asarray(inside.sum(axis=1) if reward == "clicks" else inside.any(axis=1), np.float64)

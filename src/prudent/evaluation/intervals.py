@@ -19,9 +19,10 @@ from scipy.special import pdtr, stdtrit
 
 from prudent.base.arrays import BoolArray, FloatArray, IntArray
 from prudent.base.spec import check_number, check_word, whole_number
+from prudent.click_models.rewards import OBSERVED_REWARDS, ObservedReward
 from prudent.evaluation.estimators import Contributions, Estimator
 from prudent.evaluation.estimators.base import highest_reward
-from prudent.evaluation.holdout import REWARDS, CannotTellError, HeldOut, Reward
+from prudent.evaluation.holdout import CannotTellError, HeldOut
 
 IntervalName = Literal["bootstrap", "bernstein"]
 INTERVALS: tuple[IntervalName, ...] = ("bootstrap", "bernstein")
@@ -31,14 +32,14 @@ INTERVALS: tuple[IntervalName, ...] = ("bootstrap", "bernstein")
 class Settings:
     """What to estimate and how; `confidence` is two-sided."""
 
-    reward: Reward = "clicks"
+    reward: ObservedReward = "clicks"
     confidence: float = 0.95
     interval: IntervalName = "bootstrap"
     replicates: int = 200
     seed: int = 0
 
     def __post_init__(self) -> None:
-        check_word("reward", self.reward, REWARDS)
+        check_word("reward", self.reward, OBSERVED_REWARDS)
         check_word("interval", self.interval, INTERVALS)
         check_number("confidence", self.confidence, above=0, below=1, example="0.95")
         whole_number("replicates", self.replicates, 20, 100_000)

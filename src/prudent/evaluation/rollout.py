@@ -11,16 +11,18 @@ from prudent.base.errors import LogError
 from prudent.base.results import Result
 from prudent.base.text import Column, Rows, percent, several
 from prudent.click_models.base import ClickModel, click_models
-from prudent.counts.rejected import MAX_REJECTED
+from prudent.click_models.rewards import ObservedReward
+from prudent.counts.max_rejected import MAX_REJECTED
 from prudent.engines.duckdb.engine import DuckDB
 from prudent.evaluation.direct import Direct, Trials, believe, direct, learn_prior, rewards, slopes, try_items
 from prudent.evaluation.evaluate import Holdout, PolicyLike, open_holdout
 from prudent.evaluation.gate import gate_settings
-from prudent.evaluation.holdout import CannotTellError, Reward
+from prudent.evaluation.holdout import CannotTellError
 from prudent.evaluation.intervals import Settings
 from prudent.policies.files import COLUMNS
+from prudent.policies.incumbent import incumbent_lists
 from prudent.policies.policy import Policy
-from prudent.policies.ranking import as_table, incumbent_lists
+from prudent.policies.ranking import as_table
 from prudent.policies.tables import append
 from prudent.storage.manifest import Manifest, Source
 
@@ -90,7 +92,7 @@ def gate_contexts(
     min_lift: float = 0.0,
     confidence: float = 0.95,
     model: str | ClickModel = "auto",
-    reward: Reward = "clicks",
+    reward: ObservedReward = "clicks",
     engine: DuckDB | None = None,
     max_rejected: float = MAX_REJECTED,
 ) -> Mixture:

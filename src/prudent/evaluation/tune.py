@@ -29,7 +29,7 @@ from prudent.click_models.base import ClickModel, FittedModel, click_models, num
 from prudent.click_models.compare import TwoParts
 from prudent.click_models.selection import HOLDOUT, resolve
 from prudent.counts.lists import ListBatch
-from prudent.counts.rejected import MAX_REJECTED
+from prudent.counts.max_rejected import MAX_REJECTED
 from prudent.counts.split import By
 from prudent.engines.duckdb.engine import DuckDB
 from prudent.evaluation.trials import Arm, Past, confirm

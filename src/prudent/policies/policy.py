@@ -41,9 +41,10 @@ _LOOKUPS, _ROWS = 20, 2_000_000  # after so many queries, lists of at most so ma
 class Policy(Mapping[Name, list[Name]], Result):
     """One ranked list per context, each item with its evidence: a mapping from contexts to lists of items.
 
-    ``policy["running shoes"]`` is a list of item names and ``policy.get("running shoes", mine)`` falls back to another;
-    contexts iterate in their order. `lists`, `scores` and `contexts` are DuckDB relations; ``to_frame()`` makes a data
-    frame of the lists. A policy read from a file has its lists, the scores if their file was named, and no contexts.
+    ``policy["running shoes"]`` is a list of item names and ``policy.get("running shoes", mine)`` falls back to
+    another; contexts iterate in their order. `lists`, `scores` and `contexts` return DuckDB relations; ``to_frame()``
+    makes a data frame of the lists. A policy read from a file has its lists, the scores if their file was named, and
+    no contexts.
 
     >>> lists = duckdb.sql("select 'shoes' as query, ['i1', 'i2'] as shown")
     >>> policy = Policy.from_table(lists, context="query", items="shown")
@@ -141,7 +142,7 @@ class Policy(Mapping[Name, list[Name]], Result):
 
     def _query(self, table: str) -> str:
         if table not in self._tables:
-            raise PolicyError(f"A policy that was read from a file has no {table}: rank again to get them.")
+            raise PolicyError(f"This policy has no {table}: they come with a policy fresh from prudent.rank.")
         query = self._tables[table]
         return query if isinstance(query, str) else query()
 

@@ -22,14 +22,15 @@ from prudent.click_models.selection import Choice, resolve
 from prudent.counts.cells import Cells
 from prudent.counts.counts import Counts
 from prudent.counts.index import Index, Part
-from prudent.counts.rejected import MAX_REJECTED
+from prudent.counts.max_rejected import MAX_REJECTED
 from prudent.counts.sampling import samples
 from prudent.counts.source import as_counts
 from prudent.engines.duckdb.engine import DuckDB
 from prudent.logs.formats import find_files, is_paths
 from prudent.logs.log import Candidates
+from prudent.policies.incumbent import incumbent_lists
 from prudent.policies.policy import Policy
-from prudent.policies.ranking import Lists, as_table, best_lists, incumbent_lists, list_values
+from prudent.policies.ranking import Lists, as_table, best_lists, list_values
 from prudent.policies.tables import CONTEXTS, append, means, named_lists, named_scores, terms
 from prudent.storage.files import check_output
 from prudent.storage.filesystem import has_scheme
@@ -56,7 +57,7 @@ def rank(
     max_rejected: float = MAX_REJECTED,
     **log: Any,
 ) -> Policy:
-    """Find, for every context, the list with the highest lower bound on its value.
+    """Find, for every context, the list of the highest pessimistic value: that of the lower bounds of its items.
 
     ``source`` is counts or a log: `Counts`, a `Log`, a table, or paths of either; `log` are arguments of `as_log`, such
     as the names of columns.

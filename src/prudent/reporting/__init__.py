@@ -9,14 +9,14 @@ from prudent.base.errors import LogError
 from prudent.click_models.check import check
 from prudent.click_models.compare import compare
 from prudent.click_models.comparison import Comparison
+from prudent.click_models.rewards import ObservedReward
 from prudent.click_models.selection import names
 from prudent.counts.counts import Counts, count
-from prudent.counts.rejected import MAX_REJECTED, check_max_rejected, check_tally
+from prudent.counts.max_rejected import MAX_REJECTED, check_max_rejected, check_tally
 from prudent.engines.duckdb.engine import DuckDB
 from prudent.evaluation.estimators import Estimator, estimators, parse
 from prudent.evaluation.evaluate import DECIDES, DEFAULTS, Holdout, PolicyLike, open_holdout
 from prudent.evaluation.gate import decide, gate_settings
-from prudent.evaluation.holdout import Reward
 from prudent.evaluation.intervals import Settings
 from prudent.logs.formats import find_files
 from prudent.logs.log import Log, as_log
@@ -39,7 +39,7 @@ def report(
     train: Any = None,
     title: str = TITLE,
     estimator: str | Estimator = DECIDES,
-    reward: Reward = "clicks",
+    reward: ObservedReward = "clicks",
     min_lift: float = 0.0,
     confidence: float = 0.95,
     seed: int = 0,

@@ -1,8 +1,7 @@
 """Manifest: what an output is, how it was made and from what, as JSON beside the output.
 
-Every other module builds provenance as a `Manifest` and reads it back as one; no other module knows the keys of the
-JSON. A manifest is untrusted input: whatever is not one, by another program, damaged or of a newer schema, raises a
-`ManifestError` that names the file.
+Every other module builds provenance as a `Manifest` and reads it back as one. A manifest is untrusted input: whatever
+is not one, by another program, damaged or of a newer schema, raises a `ManifestError` that names the file.
 """
 
 import json

@@ -8,7 +8,8 @@ import numpy as np
 
 from prudent.base.arrays import BoolArray, FloatArray
 from prudent.base.spec import Registry
-from prudent.evaluation.holdout import CannotTellError, HeldOut, Reward
+from prudent.click_models.rewards import ObservedReward
+from prudent.evaluation.holdout import CannotTellError, HeldOut
 from prudent.evaluation.weighting import Matched
 
 FREQUENCIES = "Propensities are frequencies in the holdout."
@@ -40,12 +41,14 @@ class Estimator(Protocol):
 
     words: ClassVar[str]  # its name in plain words
 
-    def contributions(self, held: HeldOut, reward: Reward) -> Contributions:
+    def contributions(self, held: HeldOut, reward: ObservedReward) -> Contributions:
         """The value of the policy's lists on the holdout, list by list; `CannotTellError` without support."""
         ...
 
 
-estimators: Registry[Estimator] = Registry("estimator", "prudent.estimators", "contributions")
+estimators: Registry[Estimator] = Registry(
+    "estimator", "prudent.estimators", "contributions", "prudent.evaluation.estimators"
+)
 
 
 def check_support(held: HeldOut, supported: BoolArray, what: str) -> None:
@@ -56,7 +59,7 @@ def check_support(held: HeldOut, supported: BoolArray, what: str) -> None:
         raise CannotTellError(f"No context has holdout lists with {what}.")
 
 
-def where_supported(held: HeldOut, reward: Reward, matched: Matched, weighted: bool = True) -> Contributions:
+def where_supported(held: HeldOut, reward: ObservedReward, matched: Matched, weighted: bool = True) -> Contributions:
     """Contributions of the contexts with support, and of those for which the policy has no list."""
     kept = ~held.known
     contexts = (matched.supported & held.known) | kept
@@ -77,7 +80,7 @@ def where_supported(held: HeldOut, reward: Reward, matched: Matched, weighted: b
     )
 
 
-def everywhere(held: HeldOut, reward: Reward, matched: Matched, clip: float) -> Contributions:
+def everywhere(held: HeldOut, reward: ObservedReward, matched: Matched, clip: float) -> Contributions:
     """Contributions of all lists: with logged propensities, a context without a matching list earns 0."""
     kept = ~held.known
     own = kept[held.context]
@@ -100,6 +103,6 @@ def summarize_weights(held: HeldOut, weight: FloatArray) -> tuple[float, float]:
     return (total * total / squares if squares else 0.0), float(np.abs(weight).max(initial=0.0))
 
 
-def highest_reward(held: HeldOut, reward: Reward) -> float:
+def highest_reward(held: HeldOut, reward: ObservedReward) -> float:
     """The largest reward of a list."""
     return float(held.upto.max(initial=0)) if reward == "clicks" else 1.0

@@ -7,6 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from prudent.base.spec import check_clip
+from prudent.click_models.rewards import ObservedReward
 from prudent.evaluation.estimators.base import (
     FREQUENCIES,
     Contributions,
@@ -16,7 +17,7 @@ from prudent.evaluation.estimators.base import (
     everywhere,
     where_supported,
 )
-from prudent.evaluation.holdout import HeldOut, Reward
+from prudent.evaluation.holdout import HeldOut
 from prudent.evaluation.weighting import by_frequency, by_propensity, whole_propensity
 
 _LONGER = f"The propensities belong to longer lists than the policy's. {FREQUENCIES}"
@@ -38,7 +39,7 @@ class Ips(Estimator):
     def __post_init__(self) -> None:
         check_clip(self.clip)
 
-    def contributions(self, held: HeldOut, reward: Reward) -> Contributions:
+    def contributions(self, held: HeldOut, reward: ObservedReward) -> Contributions:
         """Whole lists, weighted."""
         earned = held.reward(reward)
         propensity = whole_propensity(held)
@@ -62,7 +63,7 @@ class SelfNormalizedIps(Estimator):
 
     words: ClassVar[str] = "self-normalized inverse propensities"
 
-    def contributions(self, held: HeldOut, reward: Reward) -> Contributions:
+    def contributions(self, held: HeldOut, reward: ObservedReward) -> Contributions:
         """Whole lists, weighted; the share of each list is its weight."""
         part = Ips().contributions(held, reward)
         propensity = whole_propensity(held)

@@ -5,6 +5,7 @@ from math import inf
 from typing import ClassVar
 
 from prudent.base.spec import check_clip
+from prudent.click_models.rewards import ObservedReward
 from prudent.evaluation.estimators.base import (
     FREQUENCIES,
     Contributions,
@@ -13,7 +14,7 @@ from prudent.evaluation.estimators.base import (
     estimators,
     where_supported,
 )
-from prudent.evaluation.holdout import CannotTellError, HeldOut, Reward
+from prudent.evaluation.holdout import CannotTellError, HeldOut
 from prudent.evaluation.weighting import by_frequency, sum_positions
 
 
@@ -34,7 +35,7 @@ class ItemPositionIps(Estimator):
     def __post_init__(self) -> None:
         check_clip(self.clip)
 
-    def contributions(self, held: HeldOut, reward: Reward) -> Contributions:
+    def contributions(self, held: HeldOut, reward: ObservedReward) -> Contributions:
         """Positions, each with the lists that have the policy's item there."""
         if reward == "any-click":
             raise CannotTellError("any-click is not a sum over items and positions.")

@@ -5,6 +5,7 @@ from math import inf
 from typing import ClassVar
 
 from prudent.base.spec import check_clip
+from prudent.click_models.rewards import ObservedReward
 from prudent.evaluation.estimators.base import (
     FREQUENCIES,
     Contributions,
@@ -14,7 +15,7 @@ from prudent.evaluation.estimators.base import (
     everywhere,
     where_supported,
 )
-from prudent.evaluation.holdout import HeldOut, Reward
+from prudent.evaluation.holdout import HeldOut
 from prudent.evaluation.weighting import Matched, by_frequency, by_propensity, prefix_propensities, sum_positions
 
 WHOLE_ONLY = f"The propensities belong to whole lists, not to their first items. {FREQUENCIES}"
@@ -36,7 +37,7 @@ class PrefixIps(Estimator):
     def __post_init__(self) -> None:
         check_clip(self.clip)
 
-    def contributions(self, held: HeldOut, reward: Reward) -> Contributions:
+    def contributions(self, held: HeldOut, reward: ObservedReward) -> Contributions:
         """Positions, each with the lists that match down to it."""
         steps = prefix_propensities(held)
 

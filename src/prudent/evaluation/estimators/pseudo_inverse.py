@@ -7,6 +7,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from prudent.base.arrays import FloatArray, IntArray
+from prudent.click_models.rewards import ObservedReward
 from prudent.evaluation.estimators.base import (
     FREQUENCIES,
     Contributions,
@@ -15,7 +16,7 @@ from prudent.evaluation.estimators.base import (
     estimators,
     where_supported,
 )
-from prudent.evaluation.holdout import HeldOut, Reward
+from prudent.evaluation.holdout import HeldOut
 from prudent.evaluation.weighting import Matched, widen
 
 LARGEST = 2_000
@@ -36,7 +37,7 @@ class PseudoInverse(Estimator):
 
     words: ClassVar[str] = "pseudo-inverse"
 
-    def contributions(self, held: HeldOut, reward: Reward) -> Contributions:
+    def contributions(self, held: HeldOut, reward: ObservedReward) -> Contributions:
         """Lists, weighted by their coefficients in the combination."""
         earned = held.reward(reward)
         value, supported = np.zeros(held.contexts), np.zeros(held.contexts, bool)

@@ -33,7 +33,7 @@ class Baseline(Protocol):
         return self.choose(totals).lists
 
 
-baselines: Registry[Baseline] = Registry("baseline", "prudent.baselines", "choose")
+baselines: Registry[Baseline] = Registry("baseline", "prudent.baselines", "choose", "prudent.policies.baselines")
 
 
 # --- clips -------------------------------------------------------------------------------------------------------

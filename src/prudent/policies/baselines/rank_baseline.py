@@ -10,7 +10,7 @@ from prudent.base.errors import LogError, UsageError
 from prudent.base.spec import whole_number
 from prudent.counts.counts import Counts
 from prudent.counts.lists import read_lists
-from prudent.counts.rejected import MAX_REJECTED, check_max_rejected
+from prudent.counts.max_rejected import MAX_REJECTED, check_max_rejected
 from prudent.engines.duckdb.engine import DuckDB
 from prudent.logs.log import as_log
 from prudent.policies.baselines.base import Baseline, baselines

@@ -13,7 +13,7 @@ from prudent.bounds import Bound, Scores, bounds
 from prudent.counts.counts import Counts
 from prudent.policies.explain.explanation import Candidate, Explanation, Name
 from prudent.policies.explain.sentences import Known, in_words
-from prudent.policies.ranking import incumbent_lists
+from prudent.policies.incumbent import incumbent_lists
 
 if TYPE_CHECKING:
     from prudent.policies.policy import Policy

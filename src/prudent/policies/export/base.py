@@ -62,7 +62,7 @@ class Formats(Registry[Format]):
         return super().__getitem__(name)
 
 
-formats = Formats("export format", "prudent.exports", "parts")
+formats = Formats("export format", "prudent.exports", "parts", "prudent.policies.export")
 
 
 def refuse(connection: duckdb.DuckDBPyConnection, column: str, bad: str, why: str) -> None:
