@@ -213,6 +213,7 @@ def as_rows(file: Path, target: Path) -> Path:
     return target
 
 
+@pytest.mark.filterwarnings("ignore:pbm is not identified:prudent.base.errors.PrudentWarning")
 @pytest.mark.parametrize("kind", ["text", "integers"])
 def test_larger_log(kind: str, session: SparkSession, tmp_path: Path) -> None:
     """100,000 lists of text in one layout, and of integers in the other, with a policy of the default model."""

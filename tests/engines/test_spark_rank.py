@@ -372,6 +372,9 @@ def test_counts_and_policies_elsewhere(
     assert policy.lists().fetchall() == expected.lists().fetchall()
     assert policy.manifest.results == expected.manifest.results
     assert policy["query 2"] == expected["query 2"]
+    assert policy.counts is not None
+    assert "_here" not in policy.counts.__dict__, "auto and Spark do not copy the cells"
+    assert (made.sample().items == counts.sample().items).all()
     assert (elsewhere / "policy.manifest.json").read_text() == policy.manifest.to_text()
     (elsewhere / "days/day=2026-11-15.manifest.json").unlink()
     with pytest.raises(CountsError, match=r"no viewfs://.*day=2026-11-15\.manifest\.json, which has the tally"):

@@ -26,7 +26,17 @@ from prudent.engines.spark.engine import Spark
 from prudent.logs.formats import find_files, first_bytes, parquet_files
 from prudent.logs.log import Candidates, Log
 from prudent.storage.files import TemporaryFolder, check_not_read, replacing
-from prudent.storage.filesystem import Location, check_apart, fetch, find, has_scheme, locate, subfolders, write_text
+from prudent.storage.filesystem import (
+    Location,
+    check_apart,
+    fetch,
+    fetch_rows,
+    find,
+    has_scheme,
+    locate,
+    subfolders,
+    write_text,
+)
 from prudent.storage.manifest import Days, Manifest, Source, Tally
 from prudent.storage.parquet import CELL_KEYS, counts_footer, counts_version, read_footer, write_counts_file
 from prudent.storage.quoting import file_text
@@ -227,6 +237,10 @@ class Counts:
         It is the sample that the whole log would give, whether it was counted at once or by days; ``n`` is how often a
         list was shown, also under a half-life. Empty where a file keeps no lists.
         """
+        if self.remote:
+            folder = TemporaryFolder()  # the lists are bounded, the cells are not
+            lists_alone = fetch_rows(self.remote, folder.path, [("position", "=", 0)])
+            return replace(self, files=tuple(lists_alone), remote=()).sample()
         with self.engine.connect() as connection:
             _, lists = self._sample(connection)
             if lists is None:

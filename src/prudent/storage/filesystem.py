@@ -220,10 +220,21 @@ def fetch(files: Sequence[Location], folder: Path) -> list[Path]:
         copy = file.local or folder / f"{number}.parquet"
         if file.local is None:
             with _reading(file.name):
-                copy_files(
-                    file.path, str(copy), source_filesystem=file.system, destination_filesystem=LocalFileSystem()
-                )
+                copy_files(file.path, str(copy), file.system, LocalFileSystem())
         here.append(copy)
+    return here
+
+
+def fetch_rows(files: Sequence[Location], folder: Path, filters: Any) -> list[Path]:
+    """Copies of Parquet files with their footers and some of their rows; row groups without any are not read."""
+    from pyarrow import parquet
+
+    here = []
+    for number, file in enumerate(files):
+        here.append(folder / f"{number}.parquet")
+        with _reading(file.name):
+            rows = parquet.read_table(file.path, filesystem=file.system, filters=filters, partitioning=None)
+            parquet.write_table(rows, here[-1])
     return here
 
 
