@@ -9,12 +9,12 @@ from prudent.storage.manifest import Tally
 
 
 class Engine(Protocol):
-    """Counts logs. The modules of both engines have the same names.
+    """Counts logs. The folders of both engines have the same files.
 
     ``engine`` is the class, ``open`` reads a log as it is, ``check`` finds the lists to reject by the rules of
     `prudent.engines.sql.check`, ``count`` runs the counting query and writes its rows, ``errors`` turns the engine's
-    errors into ours. Spark's ``contexts`` maps a function over the counts of whole contexts; on one machine that is
-    `prudent.counts.index`.
+    errors into ours. Spark also has ``contexts``, which maps a function over the counts of whole contexts; on one
+    machine `prudent.counts.index` has them as arrays.
     """
 
     def count(self, log: Log, query: str, to: Path, *, check: Callable[[Tally], object]) -> Tally:

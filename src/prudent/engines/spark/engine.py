@@ -103,7 +103,7 @@ def _start(master: str, conf: dict[str, str]) -> "SparkSession":
         warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
         quiet = {} if "spark.log.level" in conf else {"stdout": subprocess.DEVNULL, "stderr": output}
         try:
-            if SparkContext._gateway is None:
+            if SparkContext._gateway is None:  # private, but nothing public tells whether Java runs already
                 SparkContext(conf=settings, gateway=launch_gateway(settings, quiet))  # type: ignore[no-untyped-call]
             return SparkSession.builder.config(conf=settings).getOrCreate()
         except JAVA_ERRORS as error:
