@@ -296,7 +296,7 @@ def _show_changes(policy: "Policy") -> None:
         Column("context", object, "largest changes", align="left"),
         Column("lists", float, show=lambda n: number(n, 0)),
         *(Column(name, float) for name in ("before", "after", "pessimistic")),
-        Column("first item", align="left"),
+        Column("first item", object, align="left"),
     ]
     rows = [(*change, policy[change[0]][0]) for change in changes]
     if "bound" not in policy.manifest.settings:  # a baseline has no lower bound
