@@ -62,6 +62,13 @@ def test_emoji_and_scripts_stay_as_they_are() -> None:
         assert visible(name) == name
 
 
+def test_a_long_name_keeps_its_ends() -> None:
+    shown = visible("start" + "x" * 5000 + "end")
+    assert len(shown) <= LONGEST
+    assert shown.startswith("start")
+    assert shown.endswith("end")
+
+
 def test_control_characters_are_escaped() -> None:
     assert plain("a\x1b[31m\n\t\x9b\u202e é 😀") == "a\\x1b[31m\\n\\t\\x9b\\u202e é 😀"
 

@@ -2,17 +2,13 @@
 
 import json
 import time
-import unicodedata
 from dataclasses import replace
 from pathlib import Path
 
 import duckdb
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import prudent
-from prudent.base.text import LONGEST, visible
 from prudent.evaluation.evaluate import Evaluation
 from prudent.evaluation.gate import Verdict
 from prudent.evaluation.intervals import Estimate
@@ -112,44 +108,6 @@ def test_of_long_lists_the_first_places_are_shown() -> None:
     placed = [row for row in only["rows"] if row[1] or row[2]]
     assert all(min(place for place in row[1:3] if place) <= MOST_PLACES for row in placed)
     assert only["more"] > 0
-
-
-# --- names ------------------------------------------------------------------------------------------------------------
-
-
-@given(name=st.text() | st.integers())
-def test_a_visible_name_is_one_line_that_turns_nothing_around(name: str | int) -> None:
-    shown = visible(name)
-    assert not set(shown) & set(
-        "\n\r\t\0\x1b\u2028\u2029\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200e\u200f"
-    )
-    shown.encode()  # no half of a surrogate pair
-    assert shown.strip()
-    letters = [c for c in str(name) if unicodedata.category(c)[0] != "M"]
-    if str(name).isprintable() and len(letters) == len(str(name)) <= LONGEST and str(name).strip():
-        assert shown == str(name)
-
-
-@pytest.mark.parametrize("piece", ["\0", "\u0301", "\u202e"])
-def test_what_is_written_out_does_not_get_long(piece: str) -> None:
-    assert len(visible("e" + piece * 5000 + "end")) <= LONGEST
-
-
-def test_a_pile_of_marks_does_not_stand_on_other_lines() -> None:
-    assert visible("e" + "\u0301" * 6) == "e" + "\u0301" * 4 + "\\u0301" * 2
-    assert visible("tiếng Việt") == "tiếng Việt"
-
-
-def test_emoji_and_scripts_stay_as_they_are() -> None:
-    for name in ("👩‍👩‍👧", "می‌خواهم", "שלום", "走る"):
-        assert visible(name) == name
-
-
-def test_a_long_name_keeps_its_ends() -> None:
-    shown = visible("start" + "x" * 5000 + "end")
-    assert len(shown) <= LONGEST
-    assert shown.startswith("start")
-    assert shown.endswith("end")
 
 
 # --- large policies ---------------------------------------------------------------------------------------------------
