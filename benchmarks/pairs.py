@@ -15,7 +15,7 @@ from benchmarks.logs import megabytes
 from benchmarks.measuring import Figure, folder, measure, report, say
 
 PAIRS = int(os.environ.get("PAIRS", 100_000_000))
-MEMORY, MOST = "4GB", 4.0  # what is asked for, and what may be seen, in GB
+MEMORY, MOST_MEMORY = "4GB", 4.0  # what is asked for, and what may be seen, in GB
 ITEMS, LENGTH, LOWER = 50, 10, 3  # of a context, of a list, and how much lower an item stands in the second order
 STRIDE = 48_271  # shares no factor with a round number: steps of it visit every pair once, in no order of contexts
 
@@ -76,7 +76,7 @@ def main() -> None:
         about={**shape, **sizes, "memory": MEMORY},
         took={"make_counts": made, "rank": ranked},
         figures={
-            f"peak memory of ranking under {MEMORY}, GB": Figure(ranked.peak, at_most=MOST),
+            f"peak memory of ranking under {MEMORY}, GB": Figure(ranked.peak, at_most=MOST_MEMORY),
             "CPU microseconds per pair": Figure(1e6 * ranked.cpu / PAIRS),
         },
     )

@@ -261,7 +261,7 @@ def test_a_sample_has_whole_contexts_and_at_least_five(monkeypatch: pytest.Monke
     some = logged(0.8, contexts=40)
     everything = Exposure().score(some)
     assert everything.fitted["contexts"] == 40
-    monkeypatch.setattr(exposure, "MOST", 200)
+    monkeypatch.setattr(exposure, "MOST_PAIRS", 200)
     rows = exposure.sample_pairs(some)
     assert 150 < rows.size <= 200
     examined = np.bincount(some.context[some.examined > 0])
@@ -271,7 +271,7 @@ def test_a_sample_has_whole_contexts_and_at_least_five(monkeypatch: pytest.Monke
     sample = Exposure().score(some)
     assert sample.fitted["pairs"] == rows.size
     assert sample.lower.shape == everything.lower.shape
-    monkeypatch.setattr(exposure, "MOST", 10)
+    monkeypatch.setattr(exposure, "MOST_PAIRS", 10)
     assert np.unique(some.context[exposure.sample_pairs(some)]).size == 5
 
 

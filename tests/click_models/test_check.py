@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given, settings
 
 import prudent
-from prudent.click_models.check import FEW
+from prudent.click_models.check import FEW_IMPRESSIONS
 from tests import reference
 from tests.reference import LoggedList
 from tests.strategies import count, logs
@@ -17,7 +17,7 @@ MOVING: list[LoggedList] = [*[("q", ("a", "b"), (1, 1))] * 30, *[("q", ("b", "a"
 @settings(max_examples=25, deadline=None)
 @example(MOVING)
 @example([("q", ("a", "b", "c"), (1, 1, 1)), ("q", ("a", "c"), (0, 0))])
-@example([*[("q", ("a",), (1,))] * FEW, *[("r", ("a",), (1,))] * (FEW - 1)])
+@example([*[("q", ("a",), (1,))] * FEW_IMPRESSIONS, *[("r", ("a",), (1,))] * (FEW_IMPRESSIONS - 1)])
 @given(lists=logs())
 def test_every_number_equals_a_plain_loop(lists: list[LoggedList]) -> None:
     health = prudent.check(count(lists))
@@ -36,7 +36,7 @@ def test_every_number_equals_a_plain_loop(lists: list[LoggedList]) -> None:
         assert health.ctr[position - 1] == pytest.approx(sum(at) / len(at))
     assert health.without_click == pytest.approx(sum(not any(clicks) for _, _, clicks in lists) / len(lists))
     assert health.several_clicks == pytest.approx(sum(sum(clicks) > 1 for _, _, clicks in lists) / len(lists))
-    assert health.rare_pairs == pytest.approx(sum(n < FEW for n in shown.values()) / len(shown))
+    assert health.rare_pairs == pytest.approx(sum(n < FEW_IMPRESSIONS for n in shown.values()) / len(shown))
     moving = sum(shown[pair] for pair, cells in table.items() if len(cells) > 1)
     assert health.moving_impressions == pytest.approx(moving / sum(shown.values()))
     assert health.single_list_contexts == sum(contexts.count(context) == 1 for context in set(contexts))

@@ -30,7 +30,7 @@ from prudent.click_models.simulate import World, draw, make_world, write_log
 from prudent.counts.lists import ListBatch as Arrays
 from prudent.counts.lists import read_lists
 from prudent.logs.readers import read_yandex
-from prudent.storage.sketch import FEWEST
+from prudent.storage.sketch import FEWEST_CONTEXTS
 from tests import strategies
 from tests.command import run
 from tests.fitted import position_parameter
@@ -286,7 +286,7 @@ def test_large_logs_are_compared_on_whole_contexts() -> None:
     assert shown.n.sum() == 1_200  # 12 contexts of 100 lists
     assert set(np.bincount(shown.list_context, shown.n)) == {100}
     _, (few,), _ = read_lists([log], prudent.DuckDB(), max_rejected=0.0, most=1)
-    assert few.n.sum() == 100 * FEWEST
+    assert few.n.sum() == 100 * FEWEST_CONTEXTS
 
 
 SWAPPED: list[LoggedList] = [("q", ("a", "b"), (1, 0)), ("q", ("b", "a"), (0, 1))] * 30

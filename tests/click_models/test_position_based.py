@@ -263,7 +263,7 @@ def test_a_sample_of_the_pairs_tells_the_same_examination(monkeypatch: pytest.Mo
     attraction = random.beta(1.2, 5, 8_000)[pair]
     clicked = random.binomial(20, attraction * true[position - 1]).astype(float)
     everything = position_based.fit_em(pair, position, shown, clicked, 3, 0.01)
-    monkeypatch.setattr(position_based, "MOST", 2_000)
+    monkeypatch.setattr(position_based, "MOST_PAIRS", 2_000)
     sample = position_based.fit_em(pair, position, shown, clicked, 3, 0.01)
     assert sample == pytest.approx(everything, abs=0.04)
     assert not np.array_equal(sample, everything)

@@ -171,7 +171,7 @@ def test_memory_is_given_back_to_the_database(log: Path) -> None:
 
 def test_a_sample_is_of_whole_contexts_and_of_few_pairs(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     names = prudent.count(prudent.Log(log)).index
-    monkeypatch.setattr("prudent.counts.sampling.MOST", 300)
+    monkeypatch.setattr("prudent.counts.sampling.MOST_PAIRS", 300)
     heavy, fair = samples(names)
     assert 250 < heavy.cells.pairs <= 300
     assert 250 < fair.cells.pairs <= 300
@@ -188,7 +188,7 @@ def test_cells_are_cut_to_the_same_sample(log: Path, monkeypatch: pytest.MonkeyP
     names = prudent.count(prudent.Log(log)).index
     whole = names.whole().cells
     assert whole.heaviest() is whole
-    monkeypatch.setattr("prudent.counts.sampling.MOST", 300)
+    monkeypatch.setattr("prudent.counts.sampling.MOST_PAIRS", 300)
     order = np.arange(names.contexts)
     marked = heaviest(order, names.pairs_of, names.cells_of, names.lists_of, names.longest_of)
     some, expected = whole.heaviest(), whole.only(marked)
@@ -210,7 +210,7 @@ def test_a_sample_has_all_positions(tmp_path: Path, monkeypatch: pytest.MonkeyPa
             rows.append((name, items.tolist(), (rng.random(length) < 0.3).astype(int).tolist()))
     log = pa.table(dict(zip(("context", "items", "clicks"), map(list, zip(*rows, strict=True)), strict=True)))
     counts = prudent.count(prudent.Log(log))
-    monkeypatch.setattr("prudent.counts.sampling.MOST", 100)
+    monkeypatch.setattr("prudent.counts.sampling.MOST_PAIRS", 100)
     fitted = prudent.rank(counts, "pbm").manifest.results["fitted"]["examination"]  # identified, or this would raise
     assert len(fitted) == 6
     continuation = prudent.rank(counts, "dcm").manifest.results["fitted"]["continuation"]
@@ -222,7 +222,7 @@ def test_what_is_learned_from_some_holds_for_all(tmp_path: Path, monkeypatch: py
     world = make_world("pbm", contexts=500, items=(20, 30), length=5, zipf=0.3, exploration=3, seed=7)
     counts = prudent.count(prudent.Log(write_log(world, 60_000, tmp_path / "log.parquet", seed=7)))
     of_all = prudent.rank(counts, "pbm")
-    monkeypatch.setattr("prudent.counts.sampling.MOST", 2_500)
+    monkeypatch.setattr("prudent.counts.sampling.MOST_PAIRS", 2_500)
     of_some = prudent.rank(counts, "pbm")
     one, other = (np.array(policy.manifest.results["fitted"]["examination"]) for policy in (of_all, of_some))
     assert 0 < np.max(np.abs(one - other)) < 0.02

@@ -14,11 +14,11 @@ import prudent
 from prudent.counts.lists import ListBatch
 from prudent.storage import sketch
 from prudent.storage.parquet import counts_footer, read_footer
-from prudent.storage.sketch import FEWEST
+from prudent.storage.sketch import FEWEST_CONTEXTS
 from tests.reference import LoggedList
 from tests.strategies import as_shown, count, table
 
-MOST = 12
+MOST_LISTS = 12
 
 
 def sampled(lists: list[LoggedList]) -> list[LoggedList]:
@@ -28,7 +28,7 @@ def sampled(lists: list[LoggedList]) -> list[LoggedList]:
     total = 0
     for place, context in enumerate(sorted(sizes, key=lambda name: hashlib.md5(name.encode()).hexdigest())):
         total += sizes[context]
-        if total > MOST and place >= FEWEST:
+        if total > MOST_LISTS and place >= FEWEST_CONTEXTS:
             break
         chosen.add(context)
     return [one for one in lists if str(one[0]) in chosen]
@@ -44,9 +44,9 @@ def assert_same(found: ListBatch, lists: list[LoggedList]) -> None:
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sketch, "SAMPLE_LISTS", MOST)
-    monkeypatch.setattr(sketch.sample_threshold, "__defaults__", (MOST,))
-    monkeypatch.setattr("prudent.counts.counts.SAMPLE_LISTS", MOST)
+    monkeypatch.setattr(sketch, "SAMPLE_LISTS", MOST_LISTS)
+    monkeypatch.setattr(sketch.sample_threshold, "__defaults__", (MOST_LISTS,))
+    monkeypatch.setattr("prudent.counts.counts.SAMPLE_LISTS", MOST_LISTS)
 
 
 pair = st.sampled_from([("a", "b"), ("b", "a"), ("c", "a")])

@@ -69,7 +69,7 @@ def test_with_integers_for_names_and_samples_of_contexts(
     log: Path, quick: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where there are more pairs than it takes, both learn from the same contexts."""
-    monkeypatch.setattr("prudent.counts.sampling.MOST", 400)
+    monkeypatch.setattr("prudent.counts.sampling.MOST_PAIRS", 400)
     counts = prudent.count(prudent.Log(log.with_name("numbers.parquet")), to=tmp_path / "counts.parquet")
     found = rank(tmp_path / "counts.parquet", quick, tmp_path, length=3)
     same(tmp_path, found, prudent.rank(counts, length=3))

@@ -46,7 +46,6 @@ class Distracted(ClickModel):
 @dataclass(frozen=True, eq=False)
 class FittedDistracted(FittedModel):
     examination: FloatArray  # a row for each position: before the first click, and after it
-    learned: bool = False
 
     @property
     def parameters(self) -> Mapping[str, FloatArray]:

@@ -15,7 +15,7 @@ from prudent.research import checks, claims, comparing, paper
 from prudent.research.bench import Bench
 from prudent.research.checks import BASELINES, LCBS, Cell
 from prudent.research.claims import CLAIMS, Claim, Verdict, sum_up
-from prudent.research.comparing import MOST, Table, make_table
+from prudent.research.comparing import MOST_DELTAS, Table, make_table
 from prudent.research.data import LabelSet, synthetic_log
 from prudent.research.laboratory import Laboratory
 from prudent.research.protocol import DELTAS
@@ -64,42 +64,42 @@ WORST = {**BEST, "bayes": 1.6, "eb": 1.5, "hoeffding": 1.7}
 
 
 def test_lower_everywhere_holds_and_higher_everywhere_fails() -> None:
-    check = checks.lower_than(("mle",), comparing.ALMOST_ANY)
+    check = checks.lower_than(("mle",), comparing.ALMOST_ANY_DELTA)
     assert verdict(check, table(BEST)) == "holds"
     assert verdict(check, table(WORST)) == "fails"
 
 
 def test_what_is_the_same_is_not_lower() -> None:
     same = table({**BEST, "bayes": 1.0, "eb": 1.0, "hoeffding": 1.0})
-    assert verdict(checks.lower_than(("mle",), comparing.ALMOST_ANY), same) == "fails"
+    assert verdict(checks.lower_than(("mle",), comparing.ALMOST_ANY_DELTA), same) == "fails"
 
 
 def test_logging_that_makes_the_difference_is_named() -> None:
     both = table(BEST), table(WORST, loggings=["uniform"])
-    assert verdict(checks.lower_than(("mle",), MOST), *both) == "depends: production holds; uniform fails"
+    assert verdict(checks.lower_than(("mle",), MOST_DELTAS), *both) == "depends: production holds; uniform fails"
 
 
 def test_bound_that_makes_the_difference_is_named() -> None:
     mixed = table({**BEST, "hoeffding": 1.7}, loggings=["production", "uniform"], models=["cm", "pbm"])
-    assert verdict(checks.lower_than(("mle",), MOST), mixed) == "depends: bayes, eb holds; hoeffding fails"
+    assert verdict(checks.lower_than(("mle",), MOST_DELTAS), mixed) == "depends: bayes, eb holds; hoeffding fails"
 
 
 def test_lower_for_some_of_all_delta_depends_on_delta() -> None:
     few, many = table(BEST, deltas=DELTAS[:10]), table(WORST, deltas=DELTAS[10:])
     panel = comparing.Panel("data", "production", "cm", 1_000, {**few.panels[0].errors, **many.panels[0].errors})
-    check = checks.lower_than(("mle",), comparing.ALMOST_ANY)
+    check = checks.lower_than(("mle",), comparing.ALMOST_ANY_DELTA)
     assert sum_up(check.cells(Table([panel]))) == "depends on δ"
-    assert sum_up(checks.lower_than(("mle",), MOST).cells(Table([panel]))) == "holds"
+    assert sum_up(checks.lower_than(("mle",), MOST_DELTAS).cells(Table([panel]))) == "holds"
 
 
 def test_too_few_repetitions_leave_it_unclear() -> None:
     noisy = table({**BEST, "bayes": 0.9, "eb": 0.9, "hoeffding": 0.9}, spread=3.0)
-    assert verdict(checks.lower_than(("mle",), comparing.ALMOST_ANY), noisy) == "unclear"
+    assert verdict(checks.lower_than(("mle",), comparing.ALMOST_ANY_DELTA), noisy) == "unclear"
 
 
 def test_one_repetition_tells_nothing() -> None:
     once = make_table({Arm("data", "production", "cm", m, None, 1_000): np.array([e]) for m, e in BEST.items()})
-    assert sum_up(checks.lower_than(("mle",), MOST).cells(once)) == "unclear"
+    assert sum_up(checks.lower_than(("mle",), MOST_DELTAS).cells(once)) == "unclear"
 
 
 def test_many_conditions_are_counted() -> None:
@@ -115,15 +115,15 @@ def test_unclear_cells_do_not_make_a_claim_depend_on_anything() -> None:
 @pytest.mark.parametrize(
     ("lower", "unclear", "share", "word"),
     [
-        (14, 0, comparing.ALMOST_ANY, "holds"),
-        (13, 0, comparing.ALMOST_ANY, "depends"),
-        (13, 1, comparing.ALMOST_ANY, "unclear"),
-        (8, 0, comparing.ALMOST_ANY, "depends"),
-        (7, 0, comparing.ALMOST_ANY, "fails"),
-        (9, 0, MOST, "holds"),
-        (8, 0, MOST, "fails"),
-        (8, 1, MOST, "unclear"),
-        (0, 16, MOST, "unclear"),
+        (14, 0, comparing.ALMOST_ANY_DELTA, "holds"),
+        (13, 0, comparing.ALMOST_ANY_DELTA, "depends"),
+        (13, 1, comparing.ALMOST_ANY_DELTA, "unclear"),
+        (8, 0, comparing.ALMOST_ANY_DELTA, "depends"),
+        (7, 0, comparing.ALMOST_ANY_DELTA, "fails"),
+        (9, 0, MOST_DELTAS, "holds"),
+        (8, 0, MOST_DELTAS, "fails"),
+        (8, 1, MOST_DELTAS, "unclear"),
+        (0, 16, MOST_DELTAS, "unclear"),
     ],
 )
 def test_how_many_delta_it_takes(lower: int, unclear: int, share: float, word: str) -> None:
@@ -249,7 +249,7 @@ def test_without_tables_nothing_is_tried_and_every_claim_says_what_to_run(tmp_pa
 
 
 def test_a_table_without_the_methods_is_not_enough() -> None:
-    claim = Claim("", "", ("top-queries",), checks.lower_than(("mle",), MOST))
+    claim = Claim("", "", ("top-queries",), checks.lower_than(("mle",), MOST_DELTAS))
     alone = claims.try_claim(claim, "top-queries", table({"mle": 1.0}))
     assert alone.verdict == "not tried: the table does not have what it takes"
 

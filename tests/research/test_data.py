@@ -131,7 +131,7 @@ def test_the_most_frequent_queries(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert Counter(lists_of(two)) == Counter(of for of in lists_of(whole) if int(of[0]) < 2)
     assert one.n.sum() == 9 * 4
     assert len(one.context) == np.count_nonzero(log.contexts == 0)
-    monkeypatch.setattr(data, "MOST", 2)
+    monkeypatch.setattr(data, "MOST_QUERIES", 2)
     few = read_click_log([personalized(tmp_path / "log", pages())], "yandex-personalized")
     assert few.size == 2
     assert Counter(lists_of(few.top(2))) == Counter(lists_of(two))

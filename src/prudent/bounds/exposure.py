@@ -11,8 +11,8 @@ from prudent.base.numerics.beta_binomial import LOG_STRENGTH, BetaBinomial, Term
 from prudent.bounds.base import Scores, bounds, check_delta
 from prudent.bounds.bayes import PosteriorBound, Prior, PriorRule
 from prudent.click_models.base import Evidence
-from prudent.counts.sampling import MOST
-from prudent.storage.sketch import FEWEST
+from prudent.counts.sampling import MOST_PAIRS
+from prudent.storage.sketch import FEWEST_CONTEXTS
 
 
 @bounds.register("exposure")
@@ -144,12 +144,12 @@ def _columns(exposure: FloatArray, dimension: int) -> list[FloatArray]:
 def sample_pairs(evidence: Evidence) -> IntArray:
     """Rows of the examined pairs, of at most about 200k of them: whole contexts in a fixed random order."""
     rows = np.flatnonzero(evidence.examined > 0)
-    if rows.size <= MOST:
+    if rows.size <= MOST_PAIRS:
         return rows
     size = np.bincount(evidence.context[rows])
     order = np.random.default_rng(_SEED).permutation(np.flatnonzero(size))
-    keep = np.cumsum(size[order]) <= MOST
-    keep[:FEWEST] = True  # or a few giant contexts would forbid the curve
+    keep = np.cumsum(size[order]) <= MOST_PAIRS
+    keep[:FEWEST_CONTEXTS] = True  # or a few giant contexts would forbid the curve
     chosen = np.zeros(size.size, dtype=bool)
     chosen[order[keep]] = True
     return rows[chosen[evidence.context[rows]]]

@@ -14,7 +14,7 @@ item stands once in a list: derivatives in `prudent.evaluation.direct` rely on i
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import ClassVar, Protocol
 
@@ -55,7 +55,7 @@ class ClickModel(Protocol):
 
     unit: ClassVar[str]  # what the value of a list counts, in words
     reward: ClassVar[Reward]  # the same as a reward
-    complexity: ClassVar[int] = 100  # where held-out clicks cannot tell two models apart, auto takes the lower
+    precedence: ClassVar[int] = 100  # where held-out clicks cannot tell two models apart, auto takes the lower
 
     def fit(self, cells: Cells, positions: int) -> "FittedModel":
         """Fit the parameters that contexts share to the cells of some of them; lists have up to `positions` items.
@@ -83,16 +83,20 @@ class FittedModel(ABC):
 
     model: ClickModel
     positions: int  # of the longest logged list; further down nothing is known, and nothing counts
+    learned: bool = field(default=False, kw_only=True)  # the parameters were fitted, and not set
+
+    settings: ClassVar[tuple[str, ...]] = ()  # fields that are parameters, and settings of the click model
 
     @property
     def parameters(self) -> Mapping[str, FloatArray]:
         """The fitted parameters by name, with positions along the first axis; empty where nothing was fitted."""
-        return {}
+        return {name: getattr(self, name) for name in self.settings} if self.learned else {}
 
     @property
     def pinned(self) -> ClickModel:
         """The click model with these parameters among its settings, so that they are not fitted again."""
-        return self.model
+        pinned = {name: tuple(getattr(self, name).tolist()) for name in self.settings}
+        return replace(self.model, **pinned)  # type: ignore[type-var]
 
     @property
     def as_truth(self) -> "FittedModel":
@@ -206,41 +210,6 @@ def product_above(factors: FloatArray) -> FloatArray:
     """∏_{j<k} of the factors, for every position k."""
     product = np.cumprod(factors, axis=-1)
     return np.concatenate([np.ones((*product.shape[:-1], 1)), product[..., :-1]], axis=-1)
-
-
-def by_position(parameter: FloatArray, length: int, beyond: float) -> FloatArray:
-    """A position parameter for lists of this length, with `beyond` where no logged list had an item."""
-    return np.pad(parameter, (0, max(0, length - len(parameter))), constant_values=beyond)[:length]
-
-
-def heaviest_first(weight: FloatArray, lists: int) -> IntArray:
-    """The positions of sorted items where the k-th best item belongs to the k-th heaviest position."""
-    return np.tile(np.argsort(-weight, kind="stable"), (lists, 1))
-
-
-def read_probabilities(name: str, values: object) -> tuple[float, ...]:
-    """Position parameters as a user wrote them: a list of probabilities, or empty to have them fitted."""
-    try:
-        numbers = tuple(map(float, values))  # type: ignore[call-overload]
-    except (TypeError, ValueError):
-        raise UsageError(f"{name} is {values}; write a list of probabilities, such as [1, 0.7, 0.5].") from None
-    if not all(0 <= p <= 1 for p in numbers):
-        raise UsageError(f"{name} must be probabilities between 0 and 1; it is {list(numbers)}.")
-    return numbers
-
-
-def check_positions(name: str, values: tuple[float, ...], positions: int) -> None:
-    """Position parameters in the settings cover every logged position."""
-    if 0 < len(values) < positions:
-        raise UsageError(f"{name} has {len(values)} values, but the log shows lists of up to {positions} positions.")
-
-
-def check_length(model: ClickModel, values: tuple[float, ...], positions: int) -> None:
-    """Position parameters in the settings are as many as simulated lists have positions."""
-    if values and len(values) != positions:
-        raise UsageError(
-            f"{model} has {len(values)} positions but the lists have {positions}. Set length={len(values)}."
-        )
 
 
 def warn_unsettled() -> None:

@@ -6,7 +6,8 @@ from typing import ClassVar
 import numpy as np
 
 from prudent.base.arrays import BoolArray, FloatArray, IntArray
-from prudent.click_models.base import ClickModel, Evidence, FittedModel, by_position, click_models, make_evidence
+from prudent.click_models.base import ClickModel, Evidence, FittedModel, click_models, make_evidence
+from prudent.click_models.positions import by_position
 from prudent.click_models.rewards import Reward
 from prudent.counts.cells import Cells
 
@@ -23,7 +24,7 @@ class Cascade(ClickModel):
 
     unit: ClassVar[str] = "probability of a click"
     reward: ClassVar[Reward] = "any-click"
-    complexity: ClassVar[int] = 3
+    precedence: ClassVar[int] = 3
 
     def fit(self, cells: Cells, positions: int) -> "FittedCascade":
         """There is nothing to fit: every user who gets to a position comes from the one above."""

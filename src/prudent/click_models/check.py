@@ -13,7 +13,7 @@ from prudent.counts.cells import Cells
 from prudent.counts.max_rejected import MAX_REJECTED
 from prudent.counts.source import as_counts
 
-FEW = 10
+FEW_IMPRESSIONS = 10
 """Impressions below which a click-through rate is mostly noise."""
 
 
@@ -53,7 +53,7 @@ class Health:
             ("clicks", f"{self.clicks:,}"),
             ("lists without a click", percent(self.without_click)),
             ("lists with several clicks", percent(self.several_clicks)),
-            (f"pairs with fewer than {FEW} impressions", percent(self.rare_pairs)),
+            (f"pairs with fewer than {FEW_IMPRESSIONS} impressions", percent(self.rare_pairs)),
             ("impressions of items that change position", percent(self.moving_impressions)),
         ]
 
@@ -76,7 +76,7 @@ class Health:
         verdicts += self._models()
         if self.rare_pairs > 0:
             verdicts.append(
-                f"{percent(self.rare_pairs, 0)} of context-item pairs have fewer than {FEW} impressions: their "
+                f"{percent(self.rare_pairs, 0)} of context-item pairs have fewer than {FEW_IMPRESSIONS} impressions: "
                 "click-through rates are mostly noise, which lower bounds account for."
             )
         if self.single_list_contexts:
@@ -168,7 +168,7 @@ def _sums(cells: Cells, positions: int) -> _Sums:
         np.bincount(at[cells.click], cells.n[cells.click], minlength=positions).astype(float, copy=False),
         float(cells.n[no_click].sum()),
         float(cells.n[later_last].sum()),
-        int(np.sum(impressions < FEW)),
+        int(np.sum(impressions < FEW_IMPRESSIONS)),
         float(impressions[moving].sum()),
         position_links(pair, position, at_position, positions),
     )

@@ -20,7 +20,7 @@ from prudent.logs.log import Log
 from prudent.storage.files import TemporaryFolder
 from prudent.storage.manifest import Manifest, Source
 
-MOST = 2_000_000
+MOST_LISTS = 2_000_000
 """Lists to compare on; of a larger log, all lists of some contexts."""
 
 
@@ -53,7 +53,7 @@ def compare(
     """
     chosen = read_models(models)
     how = TwoParts("compare", test, holdout, by, time, whole_number("seed", seed, 0))
-    train, held_out, about = how.read(log, length, engine or DuckDB(), max_rejected, MOST)
+    train, held_out, about = how.read(log, length, engine or DuckDB(), max_rejected, MOST_LISTS)
     return replace(compare_lists(train, held_out, chosen), manifest=about)
 
 

@@ -1,6 +1,5 @@
 """The dependent-click model."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
@@ -9,20 +8,15 @@ import numpy as np
 from prudent.base.arrays import BoolArray, FloatArray, IntArray
 from prudent.base.errors import UsageError, did_you_mean
 from prudent.base.numerics.squarem import fixed_point
-from prudent.click_models.base import (
-    ClickModel,
-    Evidence,
-    FittedModel,
+from prudent.click_models.base import ClickModel, Evidence, FittedModel, click_models, make_evidence, warn_unsettled
+from prudent.click_models.cascade import click_from_top, read_from_top
+from prudent.click_models.positions import (
     by_position,
     check_length,
     check_positions,
-    click_models,
     heaviest_first,
-    make_evidence,
     read_probabilities,
-    warn_unsettled,
 )
-from prudent.click_models.cascade import click_from_top, read_from_top
 from prudent.click_models.rewards import Reward
 from prudent.counts.cells import Cells
 
@@ -50,7 +44,7 @@ class DependentClick(ClickModel):
 
     unit: ClassVar[str] = "probability of a satisfied click"
     reward: ClassVar[Reward] = "satisfied"
-    complexity: ClassVar[int] = 2
+    precedence: ClassVar[int] = 2
 
     def __post_init__(self) -> None:
         if self.tail not in ("em", "truncate"):
@@ -84,17 +78,8 @@ class FittedDependentClick(FittedModel):
     """λ of every position."""
 
     continuation: FloatArray
-    learned: bool = False
 
-    @property
-    def parameters(self) -> Mapping[str, FloatArray]:
-        """The fitted λ."""
-        return {"continuation": self.continuation} if self.learned else {}
-
-    @property
-    def pinned(self) -> ClickModel:
-        """The model with this parameter set."""
-        return replace(self.model, continuation=tuple(self.continuation.tolist()))  # type: ignore[type-var]
+    settings: ClassVar[tuple[str, ...]] = ("continuation",)
 
     @property
     def as_truth(self) -> "FittedDependentClick":

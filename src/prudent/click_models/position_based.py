@@ -1,7 +1,7 @@
 """The position-based model."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -10,22 +10,17 @@ from prudent.base.arrays import BoolArray, FloatArray, IntArray
 from prudent.base.errors import LogError, NotIdentifiedError, UsageError, did_you_mean
 from prudent.base.numerics.squarem import fixed_point
 from prudent.base.spec import as_number
-from prudent.click_models.base import (
-    ClickModel,
-    Evidence,
-    FittedModel,
+from prudent.click_models.base import ClickModel, Evidence, FittedModel, click_models, make_evidence, warn_unsettled
+from prudent.click_models.positions import (
     by_position,
     check_length,
     check_positions,
-    click_models,
     heaviest_first,
-    make_evidence,
     read_probabilities,
-    warn_unsettled,
 )
 from prudent.click_models.rewards import Reward
 from prudent.counts.cells import Cells
-from prudent.counts.sampling import MOST
+from prudent.counts.sampling import MOST_PAIRS
 
 LINK = 20
 """Impressions that an item needs at each of two positions before it links them.
@@ -62,7 +57,7 @@ class PositionBased(ClickModel):
 
     unit: ClassVar[str] = "expected clicks"
     reward: ClassVar[Reward] = "clicks"
-    complexity: ClassVar[int] = 1
+    precedence: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
         for setting, known in (("counts", ("examined", "weighted")), ("solver", ("em", "als"))):
@@ -113,17 +108,8 @@ class FittedPositionBased(FittedModel):
     """p of every position."""
 
     examination: FloatArray
-    learned: bool = False
 
-    @property
-    def parameters(self) -> Mapping[str, FloatArray]:
-        """The fitted p."""
-        return {"examination": self.examination} if self.learned else {}
-
-    @property
-    def pinned(self) -> ClickModel:
-        """The model with this parameter set."""
-        return replace(self.model, examination=tuple(self.examination.tolist()))  # type: ignore[type-var]
+    settings: ClassVar[tuple[str, ...]] = ("examination",)
 
     def evidence(self, cells: Cells) -> Evidence:
         """Clicks against expected examinations without a click."""
@@ -298,8 +284,8 @@ def _telling(
     """
     impressions = np.bincount(pair, shown)
     telling = np.flatnonzero(impressions >= ENOUGH)
-    if len(telling) > MOST:
-        telling = np.random.default_rng(_SEED).choice(telling, MOST, replace=False)
+    if len(telling) > MOST_PAIRS:
+        telling = np.random.default_rng(_SEED).choice(telling, MOST_PAIRS, replace=False)
     chosen = np.zeros(len(impressions), bool)
     chosen[telling] = True
     kept = chosen[pair]

@@ -6,7 +6,7 @@ other by its log-likelihood per list, ``Σₖ log P(Yₖ | Y₁ … Yₖ₋₁)`
 positions. Conditional perplexity is the same with ``P(Yₖ | Y₁ … Yₖ₋₁)``.
 
 ``auto`` is the model with the highest held-out likelihood; among those within two standard errors of it, the one with
-the lowest `ClickModel.complexity`, so that a near tie does not flip from one day to the next.
+the lowest `ClickModel.precedence`, so that a near tie does not flip from one day to the next.
 """
 
 import warnings
@@ -40,7 +40,7 @@ from prudent.counts.lists import ListBatch
 
 HOLDOUT = 0.2
 """The share of lists that models are scored on."""
-FEWEST = 500
+FEWEST_LISTS = 500
 """Lists below which models are not compared: their clicks could not tell them apart."""
 
 
@@ -49,7 +49,7 @@ FEWEST = 500
 class Auto(ClickModel):
     """The registered click model with the best held-out likelihood; see `prudent.click_models.selection`.
 
-    Where lists cannot be compared, the model of the lowest `complexity` that the log identifies.
+    Where lists cannot be compared, the model of the lowest `precedence` that the log identifies.
     """
 
     unit: ClassVar[str] = "the value of the model chosen"
@@ -95,7 +95,7 @@ def names() -> list[str]:
 def candidates() -> list[ClickModel]:
     """One of every registered model, with default settings, the simplest first."""
     models = [click_models[name]() for name in names()]
-    return sorted(models, key=lambda model: (model.complexity, str(model)))
+    return sorted(models, key=lambda model: (model.precedence, str(model)))
 
 
 def read_models(models: Sequence[str | ClickModel] | str | None) -> list[ClickModel]:
@@ -129,7 +129,7 @@ def choose(lists: ListBatch) -> Choice:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PrudentWarning)  # about models that may not be chosen
         train, test = split_lists(lists, HOLDOUT, 0)
-        enough = lists.n.sum() >= FEWEST and train.clicks.any() and len(test.n)
+        enough = lists.n.sum() >= FEWEST_LISTS and train.clicks.any() and len(test.n)
         comparison = compare_lists(train, test, models) if enough else None
         possible = [] if comparison is None else comparison.plausible
         if not possible:

@@ -57,7 +57,7 @@ class Cells:
 
     def heaviest(self) -> "Cells":
         """The cells of enough contexts to learn position parameters from."""
-        if self.pairs <= sampling.MOST and len(self.n) <= sampling.MOST_CELLS:
+        if self.pairs <= sampling.MOST_PAIRS and len(self.n) <= sampling.MOST_CELLS:
             return self
         context = self.context[self.pair]
         longest = np.zeros(self.contexts, np.int64)

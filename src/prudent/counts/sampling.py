@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from prudent.base.arrays import BoolArray, FloatArray, IntArray
-from prudent.storage.sketch import FEWEST
+from prudent.storage.sketch import FEWEST_CONTEXTS
 
 if TYPE_CHECKING:
     from prudent.counts.index import Index, Part
 
-MOST = 200_000
+MOST_PAIRS = 200_000
 """Pairs to learn from."""
 MOST_CELLS = 2_000_000
 """Cells to learn from: a pair that was shown often has many."""
@@ -18,9 +18,9 @@ MOST_CELLS = 2_000_000
 
 def enough(pairs: IntArray, cells: IntArray, share: float = 1.0) -> int:
     """How many contexts, with these numbers of pairs and cells and in this order, are enough to learn from."""
-    limits = ((pairs, share * MOST), (cells, share * MOST_CELLS))
+    limits = ((pairs, share * MOST_PAIRS), (cells, share * MOST_CELLS))
     few = [np.searchsorted(np.cumsum(sizes), most, side="right") for sizes, most in limits]
-    return max(int(min(few)), min(FEWEST, len(pairs)))
+    return max(int(min(few)), min(FEWEST_CONTEXTS, len(pairs)))
 
 
 def heaviest(order: IntArray, pairs: IntArray, cells: IntArray, lists: FloatArray, longest: IntArray) -> BoolArray:

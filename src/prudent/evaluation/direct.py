@@ -34,7 +34,7 @@ from prudent.evaluation.holdout import CannotTellError, HeldOut
 
 GROUPS = 20
 """Groups of the jackknife."""
-MOST = 400_000
+MOST_IMPRESSIONS = 400_000
 """Items in lists, of the heaviest contexts and as many again of any, to learn what contexts share from."""
 _CHUNK = 40_000  # lists that become cells at a time
 _SEED = 20_260_611  # of samples and groups; any fixed number does
@@ -215,7 +215,9 @@ class Direct:
     @cached_property
     def _probed(self) -> IntArray:
         """Any contexts, as many as are enough to learn a prior from."""
-        few = np.searchsorted(np.cumsum(self.held.logged[self._order]) * self.held.length, MOST, side="right")
+        few = np.searchsorted(
+            np.cumsum(self.held.logged[self._order]) * self.held.length, MOST_IMPRESSIONS, side="right"
+        )
         return np.sort(self._order[: max(few, min(GROUPS, self.held.contexts))])
 
     @cached_property
@@ -226,7 +228,7 @@ class Direct:
     def _learned(self) -> IntArray:
         """These, and the contexts with the most lists: there is most to learn about positions."""
         heavy = np.argsort(-self.held.logged, kind="stable")
-        few = np.searchsorted(np.cumsum(self.held.logged[heavy]) * self.held.length, MOST, side="right")
+        few = np.searchsorted(np.cumsum(self.held.logged[heavy]) * self.held.length, MOST_IMPRESSIONS, side="right")
         return np.union1d(self._probed, heavy[:few])
 
     @cached_property

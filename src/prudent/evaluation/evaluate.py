@@ -28,7 +28,7 @@ DEFAULTS = ("ips", "snips", "prefix-ips", "ip-ips", "pi", "dm", "dr", "dr(clip=1
 DECIDES = "dr(clip=10)"
 """The estimator of the gate: observed rewards where enough lists match the policy, else a click model."""
 
-FEW = 30
+SMALL_SAMPLE = 30
 """Effective sample size below which a verdict names it, and a gate fails."""
 
 PolicyLike = Policy | str | PathLike[str]
@@ -167,9 +167,9 @@ def doubts(one: Estimate) -> str:
     """A clause where an interval depends on few or on identical lists; empty elsewhere."""
     if one.lift_low is not None and one.lift_low == one.lift_high:
         return "; all matching lists are identical, so that the interval has no width"
-    if one.effective_sample_size is None or one.effective_sample_size >= FEW:
+    if one.effective_sample_size is None or one.effective_sample_size >= SMALL_SAMPLE:
         return ""
-    return f"; effective sample size {one.effective_sample_size:.0f}, below {FEW}"
+    return f"; effective sample size {one.effective_sample_size:.0f}, below {SMALL_SAMPLE}"
 
 
 def in_words(estimator: str) -> str:

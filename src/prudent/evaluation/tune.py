@@ -42,7 +42,7 @@ BOUNDS = ("exposure", "eb", "hoeffding", "mle")
 DELTAS = (0.05, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0)
 """The δ to try them at."""
 REPETITIONS = 20
-MOST = 100_000
+MOST_LISTS = 100_000
 """Lists to tune on; of a larger log, all lists of a sample of contexts."""
 
 
@@ -90,7 +90,7 @@ def tune(
         raise UsageError(f"{model!r} is not a click model. Known: {', '.join(click_models)}.")
     repetitions = whole_number("repetitions", repetitions, 2)
     how = TwoParts("tune", test, holdout, by, time, whole_number("seed", seed, 0))
-    before, after, about = how.read(log, length, engine or DuckDB(), max_rejected, MOST)
+    before, after, about = how.read(log, length, engine or DuckDB(), max_rejected, MOST_LISTS)
     seen = before.impressions > 0 if len(before.n) else np.zeros(0, bool)
     if not (seen.any() and before.clicks.any()):
         raise LogError("The training lists have no click: there is nothing to fit a click model to.")

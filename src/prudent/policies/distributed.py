@@ -56,7 +56,7 @@ def rank_in_spark(
         extent = Extent(lists=counts.tally.lists, **contexts.summarize(request.min_lists * unit))
 
         def samples() -> Any:
-            heavy, fair = contexts.samples(sampling.enough, sampling.MOST)
+            heavy, fair = contexts.samples(sampling.enough, sampling.MOST_PAIRS)
             return part_from_arrow(heavy, unit)[0], part_from_arrow(fair, unit)[0]
 
         plan = learn(request, extent, counts, samples)

@@ -12,7 +12,7 @@ from typing import Any
 from prudent.base.text import as_cell, plain, visible
 from prudent.bounds import bounds
 from prudent.click_models import click_models
-from prudent.click_models.check import FEW, Health
+from prudent.click_models.check import FEW_IMPRESSIONS, Health
 from prudent.click_models.comparison import Comparison
 from prudent.counts.counts import Counts
 from prudent.evaluation.estimators import estimators
@@ -245,8 +245,8 @@ def _fallen(explained: Iterable[Explanation], lists: Mapping[Name, float]) -> di
     return {
         "known": any(other.clicks is not None for one, _ in fallen for other in one.candidates),
         "missed": len(every),
-        "rare": sum(1 for item in every if (item.impressions or 0) < FEW),
-        "few": FEW,
+        "rare": sum(1 for item in every if (item.impressions or 0) < FEW_IMPRESSIONS),
+        "few": FEW_IMPRESSIONS,
         "contexts": len(first),
         "explored": len(fallen),
         "first": first[:MOST_FALLEN],

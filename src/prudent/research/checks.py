@@ -14,7 +14,7 @@ import numpy as np
 from prudent.base.arrays import FloatArray
 from prudent.base.numerics.paired import paired_difference, standard_error, two_sigma
 from prudent.research.comparing import (
-    MOST,
+    MOST_DELTAS,
     Order,
     Panel,
     Table,
@@ -85,11 +85,11 @@ def lower_than(
             measured = f"{orders.count('lower')}/{len(deltas)} {show(paired_ratio(panel.at(method, level), best))}"
             yield Cell((panel.logging, label(panel), method), judge(orders, share), measured)
 
-    extent = "at least 7 of 8 values" if share > MOST else "more than half of the values"
+    extent = "at least 7 of 8 values" if share > MOST_DELTAS else "more than half of the values"
     names = "the MLE" if tuple(others) == ("mle",) else f"each of {', '.join(others)}"
     return Check(
         f"Holds if the error is lower than that of {names} for {extent} of δ; fails if it is the same or higher for "
-        + ("more than half" if share > MOST else "half or more")
+        + ("more than half" if share > MOST_DELTAS else "half or more")
         + f". Numbers: for how many δ it is lower, and its ratio to the lowest of the others at δ = {LEVEL:g}.",
         lambda table: list(cells(table)),
     )
@@ -105,7 +105,7 @@ def higher_than_mle(methods: Sequence[str], loggings: Sequence[str]) -> Check:
                 orders = [compare(panel.at("mle", d), panel.at(method, d)) for d in deltas]
                 found = paired_ratio(panel.at(method, panel.near(method, LEVEL)), panel.at("mle", None))
                 measured = f"{orders.count('lower')}/{len(deltas)} {show(found)}"
-                yield Cell((panel.logging, panel.model, method), judge(orders, MOST), measured)
+                yield Cell((panel.logging, panel.model, method), judge(orders, MOST_DELTAS), measured)
 
     return Check(
         "Holds if the error is higher than the MLE's for more than half of the values of δ; fails if it is the same or "
@@ -266,7 +266,7 @@ def _beats_mle_later(table: Table) -> list[Cell]:
     found = []
     for model, pairs in _mle_and_bayes(table):
         orders = [compare(bayes, mle) for mle, bayes in pairs.values()]
-        found.append(Cell((model,), judge(orders, MOST), f"{orders.count('lower')}/{len(orders)}", "n"))
+        found.append(Cell((model,), judge(orders, MOST_DELTAS), f"{orders.count('lower')}/{len(orders)}", "n"))
     return found
 
 

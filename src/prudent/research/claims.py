@@ -34,7 +34,7 @@ from prudent.research.checks import (
     same_beyond_ten,
     sweet_spot,
 )
-from prudent.research.comparing import ALMOST_ANY, MOST, Table, Word, read_table
+from prudent.research.comparing import ALMOST_ANY_DELTA, MOST_DELTAS, Table, Word, read_table
 from prudent.research.table import write_texts
 from prudent.storage.files import make_folder, replacing
 
@@ -140,7 +140,7 @@ CLAIMS: Sequence[Claim] = (
         "Acting on lower bounds outperforms the MLE and all IPS methods.",
         "Abstract, Sec. 1 and 9",
         ("top-queries", *_LABELS),
-        lower_than(("mle", *BASELINES), MOST),
+        lower_than(("mle", *BASELINES), MOST_DELTAS),
     ),
     Claim(
         "Lower bounds err less where logging is near optimal than where it is uniform.",
@@ -152,13 +152,13 @@ CLAIMS: Sequence[Claim] = (
         "For almost any δ, in all click models, the error is lower than the MLE's.",
         "Sec. 8.3, top 10 queries; Sec. 9",
         ("top-queries",),
-        lower_than(("mle",), ALMOST_ANY),
+        lower_than(("mle",), ALMOST_ANY_DELTA),
     ),
     Claim(
         "In cm and dcm, lower bounds outperform all baselines that assume linearity.",
         "Sec. 8.3, top 10 queries",
         ("top-queries",),
-        lower_than(LINEAR, ALMOST_ANY, models=("cm", "dcm")),
+        lower_than(LINEAR, ALMOST_ANY_DELTA, models=("cm", "dcm")),
     ),
     Claim(
         "In pbm, the linear baselines can perform about as well as lower bounds.",
@@ -170,7 +170,7 @@ CLAIMS: Sequence[Claim] = (
         "A prior fitted by empirical Bayes improves upon Beta(1, 1).",
         "Sec. 8.3, top 10 queries",
         ("top-queries",),
-        lower_than(("bayes",), MOST, methods=("eb",)),
+        lower_than(("bayes",), MOST_DELTAS, methods=("eb",)),
     ),
     Claim(
         "The fitted prior improves upon Beta(1, 1) mostly at δ = 1.",
@@ -182,13 +182,13 @@ CLAIMS: Sequence[Claim] = (
         "The same is seen on the most frequent query alone.",
         "App. C, most frequent query",
         ("top-query",),
-        lower_than(("mle",), ALMOST_ANY),
+        lower_than(("mle",), ALMOST_ANY_DELTA),
     ),
     Claim(
         "With less frequent queries too, lower bounds have a lower error than the MLE (dcm).",
         "App. C, less frequent queries",
         ("less-frequent",),
-        lower_than(("mle",), MOST, label=number_of_queries),
+        lower_than(("mle",), MOST_DELTAS, label=number_of_queries),
     ),
     Claim(
         "With less frequent queries the improvements are comparable (dcm).",
@@ -237,7 +237,7 @@ CLAIMS: Sequence[Claim] = (
         "Learning clicks of pbm by dcm, linear baselines do better than the MLE and all bounds.",
         "Sec. 8.3, robustness",
         ("misspecified",),
-        lower_than(("mle", *LCBS), MOST, methods=LINEAR, models=(_WRONG,)),
+        lower_than(("mle", *LCBS), MOST_DELTAS, methods=LINEAR, models=(_WRONG,)),
     ),
     Claim(
         "Learning clicks of dcm by pbm, the MLE is comparable to the other baselines.",
@@ -249,25 +249,25 @@ CLAIMS: Sequence[Claim] = (
         "Learning clicks of dcm by pbm, lower bounds consistently outperform all baselines.",
         "Sec. 8.3, robustness",
         ("misspecified",),
-        lower_than(("mle", *BASELINES), ALMOST_ANY, models=(_OPPOSITE,)),
+        lower_than(("mle", *BASELINES), ALMOST_ANY_DELTA, models=(_OPPOSITE,)),
     ),
     Claim(
         "Lower bounds are more robust than the MLE to a wrong click model.",
         "Sec. 8.3, robustness; Sec. 9",
         ("misspecified",),
-        lower_than(("mle",), MOST),
+        lower_than(("mle",), MOST_DELTAS),
     ),
     Claim(
         "On Yahoo, MSLR and Istella, lower bounds outperform the MLE for most δ.",
         "Sec. 8.4",
         _LABELS,
-        lower_than(("mle",), MOST),
+        lower_than(("mle",), MOST_DELTAS),
     ),
     Claim(
         "On Yahoo, MSLR and Istella, lower bounds outperform the other baselines for most δ.",
         "Sec. 8.4",
         _LABELS,
-        lower_than(BASELINES, MOST),
+        lower_than(BASELINES, MOST_DELTAS),
     ),
     Claim(
         "On Yahoo, MSLR and Istella, the improvements over the MLE are major: a fifth or more.",
@@ -293,13 +293,13 @@ CLAIMS: Sequence[Claim] = (
         "On real clicks of later days, Bayesian bounds outperform all baselines.",
         "App. C, cross-validation",
         ("cross-validation",),
-        lower_than(("mle", *BASELINES), MOST, methods=("bayes", "eb")),
+        lower_than(("mle", *BASELINES), MOST_DELTAS, methods=("bayes", "eb")),
     ),
     Claim(
         "On real clicks of later days, lower bounds are still better than the MLE.",
         "App. C, cross-validation",
         ("cross-validation",),
-        lower_than(("mle",), MOST),
+        lower_than(("mle",), MOST_DELTAS),
     ),
     Claim(
         "There, linear baselines do considerably worse in cm and dcm.",

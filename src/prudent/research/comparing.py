@@ -24,7 +24,7 @@ from prudent.storage.manifest import Manifest
 Word = Literal["holds", "fails", "depends", "unclear"]
 Order = Literal["lower", "higher", "same", "unclear"]
 
-ALMOST_ANY, MOST = 7 / 8, 1 / 2
+ALMOST_ANY_DELTA, MOST_DELTAS = 7 / 8, 1 / 2
 NEAR = 0.1  # errors nearer than this share of one another are the same
 
 
@@ -113,10 +113,10 @@ def compare(errors: FloatArray, others: FloatArray) -> Order:
 
 def judge(orders: Sequence[Order], share: float) -> Word:
     """Whether enough of them are lower; it fails where too many are not, whatever the unclear ones may be."""
-    needed = ceil(share * len(orders)) if share > MOST else len(orders) // 2 + 1
+    needed = ceil(share * len(orders)) if share > MOST_DELTAS else len(orders) // 2 + 1
     lower, unclear = orders.count("lower"), orders.count("unclear")
     not_lower = len(orders) - lower - unclear
-    too_many = len(orders) // 2 + 1 if share > MOST else len(orders) - needed + 1
+    too_many = len(orders) // 2 + 1 if share > MOST_DELTAS else len(orders) - needed + 1
     if lower >= needed:
         return "holds"
     if not_lower >= too_many:

@@ -19,7 +19,7 @@ from prudent.research.sources import LENGTH, YandexLike, draw_lists
 from prudent.storage.files import TemporaryFolder
 from prudent.storage.quoting import file_text
 
-MOST = 100
+MOST_QUERIES = 100
 """Contexts of a click log that any experiment looks at: the most frequent ones."""
 
 MIN_IMPRESSIONS = 50
@@ -91,7 +91,7 @@ def read_click_log(files: Sequence[str | PathLike[str]], form: str) -> ClickLog:
         run(f"create table shown as select * from ({parts}) where len(items) = {LENGTH}")
         run(
             "create table frequent as select context, row_number() over (order by sum(n) desc, context) - 1 as number "
-            f"from shown group by context order by number limit {MOST}"
+            f"from shown group by context order by number limit {MOST_QUERIES}"
         )
         # In an order of their own: that in which lists come from the engine differs from run to run, and draws with it.
         run(

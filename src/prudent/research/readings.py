@@ -153,7 +153,7 @@ class RepeatingItemPositionIps(Baseline):
 
 DELTAS = (0.2, 0.5)
 
-LISTS, FEW = 1_000, 100
+LISTS, FEW_LISTS = 1_000, 100
 """Lists of each context. Some readings matter only where there are few, and bounds are wide."""
 
 
@@ -236,7 +236,7 @@ def _protocols(bench: Bench, logging: str) -> Iterator[Protocol]:
     for kind, model in OURS.items():
         data, source = bench.queries(kind, logging)
         yield Protocol(data, logging, source, model, bounds, baselines, DELTAS, LISTS, kind)
-        yield Protocol(data, logging, source, model, bounds, baselines, DELTAS, FEW, kind)
+        yield Protocol(data, logging, source, model, bounds, baselines, DELTAS, FEW_LISTS, kind)
         for reading, other in MODELS[kind].items():
             yield Protocol(data, logging, source, other, LEARNERS, {}, DELTAS, LISTS, f"{kind}, {reading}")
     yield Protocol(data, logging, source, OURS["cm"], LEARNERS, {}, DELTAS, LISTS, MISREAD)

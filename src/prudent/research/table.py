@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -15,7 +15,8 @@ from prudent.storage.files import replacing
 from prudent.storage.quoting import text
 
 
-class Arm(NamedTuple):
+@dataclass(frozen=True)
+class Arm:
     """What an error belongs to."""
 
     data: str
@@ -26,19 +27,13 @@ class Arm(NamedTuple):
     n: int
 
 
-_KEYS = Arm._fields
+_KEYS = tuple(field.name for field in fields(Arm))
 
 
 @dataclass(frozen=True)
-class Row:
+class Row(Arm):
     """The error of an arm, on average over repetitions; its fields are the columns of a table."""
 
-    data: str
-    logging: str
-    model: str
-    method: str
-    delta: float | None
-    n: int
     error: float
     se: float
     repetitions: int

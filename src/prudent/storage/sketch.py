@@ -2,7 +2,8 @@
 
 Contexts are ordered by the md5 of their names, an order that has nothing to do with their content and is the same in
 every engine. A sample has all lists of the first contexts that together have at most so many lists, and of at least
-`FEWEST` contexts. Its threshold is the hash of the first context that is left out: the sample is complete below it.
+`FEWEST_CONTEXTS` contexts. Its threshold is the hash of the first context that is left out: the sample is complete
+below it.
 
 Every context below the threshold of the whole is also below that of each part, because it has no more lists there. So
 the sample of several parts is what lies below the smallest of their thresholds, cut once more by the same rule.
@@ -12,7 +13,7 @@ import duckdb
 
 SAMPLE_LISTS = 50_000
 """Lists that counts keep whole: enough to choose a click model, and few beside the cells of a large log."""
-FEWEST = 5
+FEWEST_CONTEXTS = 5
 """Contexts that a sample has at least, however many lists they have: one context cannot stand for all."""
 NOTHING, EVERYTHING = "", "g"
 """Thresholds of samples without any context and with all of them: hashes are hexadecimal digits."""
@@ -26,10 +27,10 @@ def below(threshold: str, text_type: str = "varchar") -> str:
 def sample_threshold(connection: duckdb.DuckDBPyConnection, contexts: str, most: int = SAMPLE_LISTS) -> str:
     """The threshold of a sample of at most so many lists; `contexts` is a query for context and lists."""
     # A context has at least one list, so that no more than these can decide.
-    limit = max(most, FEWEST) + 1
+    limit = max(most, FEWEST_CONTEXTS) + 1
     first = f"select md5(cast(context as varchar)) as hash, lists from ({contexts}) order by hash limit {limit}"
     ((threshold,),) = connection.execute(
         "select min(hash) from (select hash, sum(lists) over (order by hash) as upto, "
-        f"row_number() over (order by hash) as place from ({first})) where upto > {most} and place > {FEWEST}"
+        f"row_number() over (order by hash) as place from ({first})) where upto > {most} and place > {FEWEST_CONTEXTS}"
     ).fetchall()
     return threshold or EVERYTHING

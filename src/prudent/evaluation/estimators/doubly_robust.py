@@ -18,7 +18,7 @@ from prudent.evaluation.estimators.base import (
     estimators,
     where_supported,
 )
-from prudent.evaluation.estimators.prefix_ips import WHOLE_ONLY
+from prudent.evaluation.estimators.ips import WHOLE_ONLY
 from prudent.evaluation.holdout import HeldOut
 from prudent.evaluation.weighting import Matched, by_frequency, prefix_propensities
 
