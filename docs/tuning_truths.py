@@ -11,14 +11,13 @@ from dataclasses import replace
 import numpy as np
 
 from prudent.base.arrays import FloatArray
-from prudent.bounds import bounds
+from prudent.bounds import DEFAULT_BOUND, bounds
 from prudent.bounds.bayes import PosteriorBound
 from prudent.click_models import click_models
 from prudent.click_models.simulate import World, draw, make_world, nameless_world, pairs_of
 from prudent.counts.lists import ListBatch
 from prudent.evaluation.trials import Past
 from prudent.evaluation.tune import BOUNDS, DELTAS, read_arms
-from prudent.evaluation.tuning import DEFAULT
 from prudent.research.protocol import gather
 from prudent.research.sources import YandexLike
 
@@ -95,7 +94,7 @@ def curves(kind: str, make: Draw) -> dict[str, FloatArray]:
 
 def main() -> None:
     """Print the table."""
-    default = NAMES.index(DEFAULT)
+    default = NAMES.index(DEFAULT_BOUND)
     rows: dict[str, list[tuple[float, float, float]]] = {}
     for kind, make in settings():
         by = curves(kind, make)

@@ -6,7 +6,7 @@
 One pass over the log, in an engine, then everything is free to vary::
 
     counts = prudent.count(log)
-    policy = prudent.rank(counts, model="auto", bound="exposure(delta=0.5)", length=10)
+    policy = prudent.rank(counts, model="auto", length=10)
     policy["running shoes"]                # ['i12', 'i3', ...]
     policy.write("policy.parquet")
 """

@@ -17,6 +17,7 @@ import pytest
 
 import prudent
 from prudent.base.text import plain
+from prudent.bounds import DEFAULT_BOUND
 from prudent.click_models.simulate import make_world, write_log
 from tests.command import PROCESS, run, run_process
 
@@ -49,6 +50,12 @@ def fetch(query: str) -> list[tuple[object, ...]]:
 
 
 # --- help, version, wrong usage -----------------------------------------------------------------------------------
+
+
+def test_help_has_the_defaults_of_the_function_and_leaves_the_command_alone(folder: Path) -> None:
+    assert f"[default: {DEFAULT_BOUND}]" in run("rank", "--help").said
+    ran = run("rank", "log.parquet", "-o", "policy.parquet", "--baseline", "pi")  # which does not go with --bound
+    assert ran.code == 0, ran.err
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 
 import prudent
 from prudent.base.errors import LogError, UsageError
-from prudent.bounds import Exposure, bounds
+from prudent.bounds import DEFAULT_BOUND, Exposure, bounds
 from prudent.click_models import click_models
 from prudent.click_models.simulate import World, draw, make_world, nameless_world, pairs_of, write_log
 from prudent.counts.lists import ListBatch as Arrays
 from prudent.evaluation.trials import Arm, Past, confirm
 from prudent.evaluation.tune import read_arms, tune
-from prudent.evaluation.tuning import DEFAULT, Confirmation, Setting, Tuning, decide
+from prudent.evaluation.tuning import Confirmation, Setting, Tuning, decide
 from tests import strategies
 from tests.command import run
 from tests.fitted import position_parameter
@@ -153,7 +153,7 @@ def test_curve_is_near_the_one_that_knows_the_truth(kind: str, quality: float) -
     Over 4 worlds × 3 draws against 10 worlds the errors of the default have standard errors of about 5 % each, and its
     ratios to others of about 5 %; posterior means in place of draws would be off by 20 to 60 % here.
     """
-    model, default = click_models.parse(kind), bounds.parse(DEFAULT)
+    model, default = click_models.parse(kind), bounds.parse(DEFAULT_BOUND)
     arms = [Arm(default, (None,)), Arm(bounds.parse("mle"), (None,)), Arm(bounds.parse("eb"), (0.05, 1.0))]
     true, tuned = [], []
     for seed in range(10):
@@ -174,29 +174,29 @@ def test_curve_is_near_the_one_that_knows_the_truth(kind: str, quality: float) -
 
 
 def setting(bound: str, error: float, difference_se: float = 0.001) -> Setting:
-    return Setting(bound, error, 0.01, error / 0.1, error - 0.1, 0.0 if bound == DEFAULT else difference_se)
+    return Setting(bound, error, 0.01, error / 0.1, error - 0.1, 0.0 if bound == DEFAULT_BOUND else difference_se)
 
 
 def later(difference: float) -> Confirmation:
     return Confirmation("mle", 1 + difference, 1.0, difference, 0.01, 500)
 
 
-BASE = setting(DEFAULT, 0.1)
+BASE = setting(DEFAULT_BOUND, 0.1)
 
 
 @pytest.mark.parametrize(
     ("others", "confirmation", "choice", "matters", "said"),
     [
-        ([setting("mle", 0.2)], None, DEFAULT, True, "no setting has a lower regret. The choice matters: mle has 2.00"),
+        ([setting("mle", 0.2)], None, DEFAULT_BOUND, True, "lower regret. The choice matters: mle has 2.00"),
         ([setting("mle", 0.08)], later(0.1), "mle", True, "Use mle: it has 0.80 of the regret of"),
         ([setting("mle", 0.08)], later(0.1), "mle", True, "the holdout confirms it"),
         ([setting("mle", 0.08)], later(0.01), "mle", True, "the holdout does not contradict it"),
-        ([setting("mle", 0.08)], later(-0.1), DEFAULT, True, "but the holdout contradicts that"),
-        ([setting("mle", 0.08, 0.05)], later(0.1), DEFAULT, False, "no other setting is significantly better"),
-        ([setting("mle", 0.08, 0.05)], later(0.1), DEFAULT, False, "within 0.4 standard errors of the default"),
-        ([setting("mle", 0.097)], later(0.1), DEFAULT, False, "saves less than 5% of its regret"),
-        ([setting("mle", 0.097)], later(0.1), DEFAULT, False, "no setting differs by 10%"),
-        ([], None, DEFAULT, False, "hardly matters"),
+        ([setting("mle", 0.08)], later(-0.1), DEFAULT_BOUND, True, "but the holdout contradicts that"),
+        ([setting("mle", 0.08, 0.05)], later(0.1), DEFAULT_BOUND, False, "no other setting is significantly better"),
+        ([setting("mle", 0.08, 0.05)], later(0.1), DEFAULT_BOUND, False, "within 0.4 standard errors of the default"),
+        ([setting("mle", 0.097)], later(0.1), DEFAULT_BOUND, False, "saves less than 5% of its regret"),
+        ([setting("mle", 0.097)], later(0.1), DEFAULT_BOUND, False, "no setting differs by 10%"),
+        ([], None, DEFAULT_BOUND, False, "hardly matters"),
     ],
 )  # fmt: skip
 def test_choice(
@@ -215,11 +215,11 @@ def test_settings_to_try() -> None:
         for arm in read_arms(["eb", "eb(delta=0.3)", "mle", "eb(delta=0.1)"], [0.1, 0.5, 0.1])
         for name in arm.names
     ]
-    assert names == ["eb(delta=0.1)", "eb(delta=0.5)", "eb(delta=0.3)", "mle", DEFAULT]
-    assert [name for arm in read_arms(["exposure"], [0.5]) for name in arm.names] == [DEFAULT]
+    assert names == ["eb(delta=0.1)", "eb(delta=0.5)", "eb(delta=0.3)", "mle", DEFAULT_BOUND]
+    assert [name for arm in read_arms(["exposure"], [0.5]) for name in arm.names] == [DEFAULT_BOUND]
     assert [name for arm in read_arms([bounds.parse("hoeffding(delta=0.9)")], [0.5]) for name in arm.names] == [
         "hoeffding(delta=0.9)",
-        DEFAULT,
+        DEFAULT_BOUND,
     ]
 
 
@@ -239,7 +239,7 @@ def tuned(log: Path) -> Tuning:
 
 def test_default_is_what_rank_takes(tuned: Tuning) -> None:
     counts = strategies.count([("q", ("a", "b"), (1, 0))] * 3)
-    assert prudent.rank(counts, "cm").manifest.settings["bound"] == DEFAULT
+    assert prudent.rank(counts, "cm").manifest.settings["bound"] == DEFAULT_BOUND
     assert tuned.default.ratio == 1
     assert (tuned.default.difference, tuned.default.difference_se) == (0, 0)
 
@@ -255,7 +255,7 @@ def test_pessimism_matters_on_production_lists(tuned: Tuning) -> None:
     assert tuned.logged_regret > mle.regret
     assert [one.regret for one in tuned.settings] == sorted(one.regret for one in tuned.settings)
     assert isclose(mle.difference, mle.regret - tuned.default.regret)
-    assert (tuned.confirmation is None) == (tuned.best.bound == DEFAULT)
+    assert (tuned.confirmation is None) == (tuned.best.bound == DEFAULT_BOUND)
 
 
 def test_order_of_rows_and_threads_do_not_matter(log: Path) -> None:
@@ -282,7 +282,7 @@ def test_edges() -> None:
     elsewhere = prudent.Log(strategies.table([("z", ("a",), (1,))] * 5))
     found = tune(prudent.Log(strategies.table(uneven)), elsewhere, **few)  # type: ignore[arg-type]
     assert found.confirmation is None
-    assert found.choice == DEFAULT
+    assert found.choice == DEFAULT_BOUND
     cut = tune(prudent.Log(strategies.table(uneven)), length=2, **few)  # type: ignore[arg-type]
     assert cut.manifest.settings["length"] == 2
 

@@ -14,10 +14,14 @@ from prudent.bounds.hierarchical import Hierarchical, HierarchicalPrior
 from prudent.bounds.hoeffding import Hoeffding
 from prudent.bounds.mle import Mle
 
+DEFAULT_BOUND = "exposure(delta=0.5)"
+"""The bound of `prudent.rank` where none is named, and what `prudent.tune` compares the others with."""
+
 parse = bounds.parse
 """The value that a spelling stands for."""
 
 __all__ = [
+    "DEFAULT_BOUND",
     "Bayes",
     "Bound",
     "EmpiricalBayes",

@@ -255,18 +255,38 @@ def command(name: str, panel: str) -> Callable[[Callable[..., None]], Callable[.
     return add
 
 
-class _Command(TyperCommand):
-    """Replaces {click_models}, {bounds}, ... in help texts by the registered names, when the help is shown.
+def given(**options: Any) -> dict[str, Any]:
+    """The options that were set; the others have the defaults of the public function."""
+    return {name: value for name, value in options.items() if value not in (None, [], ())}
 
-    Not earlier: registries load NumPy and SciPy, and `prudent --help` needs neither.
+
+class _Command(TyperCommand):
+    """Adds to the help, when it is shown, the registered names for {click_models}, {bounds}, ... and the defaults.
+
+    An option that is not set has the default of the public function, which has the name of the command. Not earlier:
+    registries and functions load NumPy and SciPy, and `prudent --help` needs neither.
     """
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
+        defaults = _defaults(str(self.name).replace("-", "_"))
+        unset = [parameter for parameter in self.params if parameter.default is None]
         for parameter in self.params:
             text = getattr(parameter, "help", None)
             if text and "{" in text:
                 setattr(parameter, "help", text.format_map(_Registered()))  # noqa: B010 (arguments have none)
+        for parameter in unset:
+            parameter.default = defaults.get(str(parameter.name))
         super().format_help(ctx, formatter)
+        for parameter in unset:
+            parameter.default = None
+
+
+def _defaults(function: str) -> dict[str, Any]:
+    """The defaults of a public function; empty where no function has this name."""
+    if function not in prudent.__all__:
+        return {}
+    parameters = inspect.signature(getattr(prudent, function)).parameters.values()
+    return {one.name: one.default for one in parameters if one.default is not one.empty}
 
 
 class _Registered(dict[str, str]):

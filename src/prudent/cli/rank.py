@@ -20,6 +20,7 @@ from prudent.cli.options import (
     Model,
     Verbose,
     command,
+    given,
     option,
 )
 from prudent.cli.output import busy, print_json, print_table, say, say_next, say_wrapped, short
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from prudent.policies.policy import Policy
     from prudent.storage.manifest import Manifest, Tally
 
-BOUND = "exposure(delta=0.5)"
 _POSITIONS = 20  # in a table or line; --json has them all
 
 
@@ -43,7 +43,7 @@ def rank_command(
     scores: Annotated[Path | None, typer.Option(help="Also write the scores of every candidate.")] = None,
     length: Length = None,
     model: Model = "auto",
-    bound: Annotated[str, typer.Option(help="Lower bound: {bounds}; e.g. 'eb(delta=0.2)'.")] = BOUND,
+    bound: Annotated[str | None, typer.Option(help="Lower bound: {bounds}; e.g. 'eb(delta=0.2)'.")] = None,
     baseline: Annotated[
         str | None, typer.Option(help="Rank by a baseline instead: {baselines}; e.g. 'ips(clip=50)'.")
     ] = None,
@@ -58,7 +58,7 @@ def rank_command(
     """Find the best list for every context, from logs or counts."""
     engine.check(log)
     settings: dict[str, Any] = {"length": length, "min_lists": min_lists, "to": output, "scores": scores}
-    used = {"model": model != "auto", "bound": bound != BOUND, "candidates": candidates is not None}
+    used = {"model": model != "auto", "bound": bound is not None, "candidates": candidates is not None}
     used |= {day.replace("_", "-"): True for day in days.settings}
     if baseline is not None:
         for option in [*(name for name, is_set in used.items() if is_set), *(["engine"] if engine.on_spark else [])]:
@@ -73,7 +73,7 @@ def rank_command(
             policy = prudent.rank(
                 inputs,
                 model,
-                bound=bound,
+                **given(bound=bound),
                 candidates=candidates,
                 engine=engine.spark() if engine.on_spark else log.engine,
                 max_rejected=max_rejected,

@@ -23,7 +23,7 @@ from prudent.base.arrays import BoolArray, FloatArray
 from prudent.base.errors import LogError, PrudentWarning, UsageError
 from prudent.base.numerics.paired import paired_difference, standard_error, two_sigma
 from prudent.base.spec import whole_number
-from prudent.bounds import Bound, bounds
+from prudent.bounds import DEFAULT_BOUND, Bound, bounds
 from prudent.bounds.base import check_delta
 from prudent.click_models.base import ClickModel, FittedModel, click_models, number_items
 from prudent.click_models.compare import TwoParts
@@ -33,7 +33,7 @@ from prudent.counts.max_rejected import MAX_REJECTED
 from prudent.counts.split import By
 from prudent.engines.duckdb.engine import DuckDB
 from prudent.evaluation.trials import Arm, Past, confirm
-from prudent.evaluation.tuning import DEFAULT, Confirmation, Setting, Tuning, decide
+from prudent.evaluation.tuning import Confirmation, Setting, Tuning, decide
 from prudent.logs.log import Log
 from prudent.storage.manifest import Manifest
 
@@ -135,7 +135,7 @@ def read_arms(tried: Sequence[str | Bound], deltas: Sequence[float] | float) -> 
         check_delta(delta)
     every = tuple(dict.fromkeys(float(delta) for delta in deltas))
     arms: list[Arm] = []
-    for one in [*tried, DEFAULT]:
+    for one in [*tried, DEFAULT_BOUND]:
         bound = bounds.parse(one) if isinstance(one, str) else one
         if not hasattr(bound, "lower"):
             raise UsageError(f"{one!r} is not a bound. Known: {', '.join(bounds)}.")
@@ -160,7 +160,7 @@ def _fit(model: ClickModel, lists: ListBatch) -> FittedModel:
 
 def _settings(names: Sequence[str], regrets: Sequence[FloatArray]) -> tuple[Setting, ...]:
     """Every setting against the default, the lowest regret first."""
-    default = regrets[names.index(DEFAULT)]
+    default = regrets[names.index(DEFAULT_BOUND)]
     base = float(default.mean())
     settings = []
     for name, regret in zip(names, regrets, strict=True):
@@ -176,7 +176,7 @@ def _settings(names: Sequence[str], regrets: Sequence[FloatArray]) -> tuple[Sett
             )
         )
     # Of equals, the default comes first.
-    return tuple(sorted(settings, key=lambda setting: (setting.regret, setting.bound != DEFAULT)))
+    return tuple(sorted(settings, key=lambda setting: (setting.regret, setting.bound != DEFAULT_BOUND)))
 
 
 _COUNTED = ("positive", "negative", "impressions", "expected", "squares")
@@ -184,7 +184,7 @@ _COUNTED = ("positive", "negative", "impressions", "expected", "squares")
 
 def _confirm(past: Past, after: ListBatch, seen: BoolArray, best: str) -> Confirmation | None:
     """The best setting and the default on holdout lists of training contexts; None where they are the same."""
-    if best == DEFAULT or not len(after.n):
+    if best == DEFAULT_BOUND or not len(after.n):
         return None
     evidence = past.fitted.evidence(after.cells)
     mine = replace(
@@ -200,4 +200,4 @@ def _confirm(past: Past, after: ListBatch, seen: BoolArray, best: str) -> Confir
     later = every[np.unique(after.context[seen])].astype(np.float64)
     if not later.any():
         return None
-    return confirm(past, mine, later, best, [bounds.parse(best), bounds.parse(DEFAULT)])
+    return confirm(past, mine, later, best, [bounds.parse(best), bounds.parse(DEFAULT_BOUND)])

@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from prudent.base.results import Result
 from prudent.base.text import Column, Columns, Rows, number, percent, plus_minus
+from prudent.bounds import DEFAULT_BOUND
 from prudent.storage.manifest import Manifest
 
 if TYPE_CHECKING:
     from altair import VConcatChart as Chart
 
-DEFAULT = "exposure(delta=0.5)"
-"""The bound that `rank` uses by default."""
 WORTH = 0.05
 """The share of the default's regret that another setting has to save before it is chosen."""
 NEAR = 0.1
@@ -78,7 +77,7 @@ class Tuning(Result):
     @property
     def default(self) -> Setting:
         """The setting of the default bound."""
-        return next(setting for setting in self.settings if setting.bound == DEFAULT)
+        return next(setting for setting in self.settings if setting.bound == DEFAULT_BOUND)
 
     @property
     def verdict(self) -> str:
@@ -88,21 +87,20 @@ class Tuning(Result):
     def _choice(self) -> str:
         best, confirmation = self.best, self.confirmation
         if confirmation is None:
-            return f"Keep {DEFAULT}: no setting has a lower regret."
-        if self.choice == DEFAULT:
+            return f"Keep {DEFAULT_BOUND}: no setting has a lower regret."
+        if self.choice == DEFAULT_BOUND:
             if not best.differs(self.sure):
-                return f"Keep {DEFAULT}: no other setting is significantly better."
+                return f"Keep {DEFAULT_BOUND}: no other setting is significantly better."
             if confirmation.outcome == "contradicted" and _worthwhile(best, self.default):
                 saves = f"{best.bound} has {number(best.ratio, 2)} of its regret on simulated logs"
-                return f"Keep {DEFAULT}: {saves}, but the holdout contradicts that."
-            return f"Keep {DEFAULT}: the best, {best.bound}, saves less than {percent(WORTH, 0)} of its regret."
+                return f"Keep {DEFAULT_BOUND}: {saves}, but the holdout contradicts that."
+            return f"Keep {DEFAULT_BOUND}: the best, {best.bound}, saves less than {percent(WORTH, 0)} of its regret."
         holdout = "confirms it" if confirmation.outcome == "confirmed" else "does not contradict it"
-        return (
-            f"Use {best.bound}: it has {number(best.ratio, 2)} of the regret of {DEFAULT}, and the holdout {holdout}."
-        )
+        regret = f"{number(best.ratio, 2)} of the regret of {DEFAULT_BOUND}"
+        return f"Use {best.bound}: it has {regret}, and the holdout {holdout}."
 
     def _importance(self) -> str:
-        others = [setting for setting in self.settings if setting.bound != DEFAULT]
+        others = [setting for setting in self.settings if setting.bound != DEFAULT_BOUND]
         if self.matters:
             worst = max(reversed(others), key=lambda setting: setting.regret)  # of equals, the simplest stands last
             if worst.ratio is None or worst.ratio < 1:
@@ -131,7 +129,7 @@ class Tuning(Result):
         later = self.confirmation
         if later is None:
             return ""
-        values = f"{later.bound} {number(later.value, 4)}, {DEFAULT} {number(later.default_value, 4)}"
+        values = f"{later.bound} {number(later.value, 4)}, {DEFAULT_BOUND} {number(later.default_value, 4)}"
         gain = plus_minus(later.difference, later.difference_se, signed=True)
         return f"Value per list on {later.lists:,} holdout lists: {values}, a difference of {gain}."
 
@@ -153,7 +151,7 @@ class Tuning(Result):
         ]
         rows = []
         for one in self.settings:
-            default = one.bound == DEFAULT
+            default = one.bound == DEFAULT_BOUND
             ratio = "default" if default else number(one.ratio, 2)
             difference = "" if default else plus_minus(one.difference, one.difference_se, signed=True)
             rows.append([one.bound, plus_minus(one.regret, one.se), ratio, difference])
@@ -170,7 +168,7 @@ class Tuning(Result):
         later = self.confirmation
         return {
             "choice": self.choice,
-            "default": DEFAULT,
+            "default": DEFAULT_BOUND,
             "matters": self.matters,
             "verdict": self.verdict,
             "model": self.model,
@@ -186,11 +184,11 @@ class Tuning(Result):
 def decide(settings: tuple[Setting, ...], confirmation: Confirmation | None, sure: float) -> tuple[str, bool]:
     """The bound to use, and whether the choice matters."""
     best = settings[0]
-    default = next(setting for setting in settings if setting.bound == DEFAULT)
+    default = next(setting for setting in settings if setting.bound == DEFAULT_BOUND)
     better = best.differs(sure) and _worthwhile(best, default)
     taken = better and confirmation is not None and confirmation.outcome != "contradicted"
     matters = any(s.differs(sure) and abs(s.difference) > NEAR * default.regret for s in settings)
-    return best.bound if taken else DEFAULT, matters
+    return best.bound if taken else DEFAULT_BOUND, matters
 
 
 def _worthwhile(best: Setting, default: Setting) -> bool:

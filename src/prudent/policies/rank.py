@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from prudent.base.arrays import BoolArray
 from prudent.base.errors import LogError, PrudentWarning, UsageError
 from prudent.base.spec import whole_number
-from prudent.bounds import Bound, Scores, bounds
+from prudent.bounds import DEFAULT_BOUND, Bound, Scores, bounds
 from prudent.click_models import ClickModel, Evidence, click_models
 from prudent.click_models.base import FittedModel
 from prudent.click_models.selection import Choice, resolve
@@ -44,7 +44,7 @@ def rank(
     source: Any,
     model: str | ClickModel = "auto",
     *,
-    bound: str | Bound = "exposure(delta=0.5)",
+    bound: str | Bound = DEFAULT_BOUND,
     length: int | None = None,
     candidates: str | PathLike[str] | Any | None = None,
     min_lists: int = 1,
