@@ -39,7 +39,7 @@ def main() -> None:
             stream.reconfigure(errors="backslashreplace")  # a terminal without ▇ gets \u2587
     try:
         try:
-            app()
+            app(prog_name="prudent")
         finally:
             sys.stdout.flush()
     except PrudentError as error:
