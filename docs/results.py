@@ -27,12 +27,13 @@ from typing import Any, NamedTuple
 from prudent.policies.baselines import clip_for
 from prudent.research.bench import METHODS
 from prudent.research.checks import BASELINES
-from prudent.research.claims import CLAIMS, Verdict, markdown, try_claims
+from prudent.research.claims import CLAIMS
 from prudent.research.comparing import read_table
 from prudent.research.data import MIN_IMPRESSIONS
 from prudent.research.protocol import DELTAS
 from prudent.research.reproduce import CATALOGUE
 from prudent.research.table import paired_ratio
+from prudent.research.verdicts import Verdict, markdown, try_claims
 from prudent.storage.manifest import Manifest
 
 DOCS = Path(__file__).parent

@@ -41,7 +41,7 @@ def test_no_package_imports_one_above_it() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("module", PRODUCT, ids=short)
+@pytest.mark.parametrize("module", MODULES, ids=short)
 def test_a_file_is_one_idea(module: Path) -> None:
     assert len(module.read_text(encoding="utf-8").splitlines()) <= MOST_LINES
 

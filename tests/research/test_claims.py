@@ -11,16 +11,17 @@ import numpy as np
 import pytest
 
 from prudent.base.arrays import FloatArray
-from prudent.research import checks, claims, comparing, paper
+from prudent.research import checks, claim_checks, comparing, paper
 from prudent.research.bench import Bench
 from prudent.research.checks import BASELINES, LCBS, Cell
-from prudent.research.claims import CLAIMS, Claim, Verdict, sum_up
+from prudent.research.claims import CLAIMS, Claim
 from prudent.research.comparing import MOST_DELTAS, Table, make_table
 from prudent.research.data import LabelSet, synthetic_log
 from prudent.research.laboratory import Laboratory
 from prudent.research.protocol import DELTAS
 from prudent.research.reproduce import CATALOGUE, write_outcome
 from prudent.research.table import Arm, read_repetitions
+from prudent.research.verdicts import Verdict, folders_in, sum_up, try_claim, try_claims
 from tests.command import run
 
 REPETITIONS = 50
@@ -140,22 +141,22 @@ def test_a_ratio_is_within_limits_by_two_standard_errors(ratio: float, word: str
 
 
 def test_baselines_keep_up_in_pbm_only_if_their_best_is_near_the_best_bound() -> None:
-    assert verdict(checks.baselines_keep_up, table(BEST, models=["pbm"])) == "fails"
-    assert verdict(checks.baselines_keep_up, table({**BEST, "pi": 0.52}, models=["pbm"])) == "holds"
-    assert not checks.baselines_keep_up.cells(table(BEST, models=["cm"]))
+    assert verdict(claim_checks.baselines_keep_up, table(BEST, models=["pbm"])) == "fails"
+    assert verdict(claim_checks.baselines_keep_up, table({**BEST, "pi": 0.52}, models=["pbm"])) == "holds"
+    assert not claim_checks.baselines_keep_up.cells(table(BEST, models=["cm"]))
 
 
 def test_gain_of_the_fitted_prior_is_largest_at_one() -> None:
     low, one = table({**BEST, "eb": 0.59}, deltas=[0.5]), table({**BEST, "eb": 0.2}, deltas=[1.0])
     panel = comparing.Panel("data", "production", "cm", 1_000, {**low.panels[0].errors, **one.panels[0].errors})
-    assert sum_up(checks.gain_mostly_at_one.cells(Table([panel]))) == "holds"
-    assert verdict(checks.gain_mostly_at_one, table(WORST | {"eb": 1.7})) == "fails"
+    assert sum_up(claim_checks.gain_mostly_at_one.cells(Table([panel]))) == "holds"
+    assert verdict(claim_checks.gain_mostly_at_one, table(WORST | {"eb": 1.7})) == "fails"
 
 
 def test_gains_with_more_queries_are_comparable() -> None:
     ten = table(BEST, data="Yandex, 10 most frequent queries")
-    assert verdict(checks.comparable, ten, table(BEST, data="Yandex, 20 most frequent queries")) == "holds"
-    assert verdict(checks.comparable, ten, table(WORST, data="Yandex, 20 most frequent queries")) == "fails"
+    assert verdict(claim_checks.comparable, ten, table(BEST, data="Yandex, 20 most frequent queries")) == "holds"
+    assert verdict(claim_checks.comparable, ten, table(WORST, data="Yandex, 20 most frequent queries")) == "fails"
 
 
 def by_size(gains: Mapping[int, float]) -> Table:
@@ -169,11 +170,11 @@ def by_size(gains: Mapping[int, float]) -> Table:
 
 def test_sweet_spot_is_in_between_and_at_100_000() -> None:
     sweet = by_size({50: 0.1, 100_000: 0.5, 500_000: 0.1})
-    for check in (checks.sweet_spot, checks.largest_at, checks.beats_mle_later):
+    for check in (claim_checks.sweet_spot, claim_checks.largest_at, claim_checks.beats_mle_later):
         assert verdict(check, sweet) == "holds"
     rising = by_size({50: 0.1, 100_000: 0.3, 500_000: 0.5})
-    assert verdict(checks.sweet_spot, rising) == verdict(checks.largest_at, rising) == "fails"
-    assert verdict(checks.beats_mle_later, by_size({50: -0.1, 100_000: -0.2})) == "fails"
+    assert verdict(claim_checks.sweet_spot, rising) == verdict(claim_checks.largest_at, rising) == "fails"
+    assert verdict(claim_checks.beats_mle_later, by_size({50: -0.1, 100_000: -0.2})) == "fails"
 
 
 @pytest.mark.parametrize(
@@ -181,11 +182,11 @@ def test_sweet_spot_is_in_between_and_at_100_000() -> None:
 )
 def test_a_delta_of_the_past_was_chosen_clearly_or_not(above: list[float], expected: str) -> None:
     past = {"deltas": [0.1, 0.2], "above": above, "se": [0.01, 0.01], "repetitions": 100}
-    assert verdict(checks.chosen_delta, Table([], {"past": {"cm": {"bayes": past}}})) == expected
+    assert verdict(claim_checks.chosen_delta, Table([], {"past": {"cm": {"bayes": past}}})) == expected
 
 
 def test_no_gain_is_no_better_than_the_mle() -> None:
-    assert verdict(checks.beats_mle_later, by_size({50: 0.0, 100_000: 0.0})) == "fails"
+    assert verdict(claim_checks.beats_mle_later, by_size({50: 0.0, 100_000: 0.0})) == "fails"
 
 
 def test_an_error_far_below_a_limit_is_below_it() -> None:
@@ -202,18 +203,18 @@ def grids(spreads: Mapping[int, float], priors: Mapping[str, int]) -> Table:
 
 def test_larger_grids_make_it_robust_until_ten() -> None:
     good = grids({1: 2.0, 2: 1.0, 5: 0.5, 10: 0.2}, {"Beta(1, 8)": 15, "Beta(1, 4)": 5})
-    assert verdict(checks.more_robust, good) == verdict(checks.prior_found, good) == "holds"
+    assert verdict(claim_checks.more_robust, good) == verdict(claim_checks.prior_found, good) == "holds"
     uneven = grids({1: 2.0, 2: 1.0, 5: 1.5, 10: 0.2}, {"Beta(2, 4)": 15, "Beta(1, 8)": 5})
-    assert verdict(checks.more_robust, uneven) == "depends on the grid"
-    assert verdict(checks.prior_found, uneven) == "depends on the log"
+    assert verdict(claim_checks.more_robust, uneven) == "depends on the grid"
+    assert verdict(claim_checks.prior_found, uneven) == "depends on the log"
     none = grids({1: 0.2, 2: 0.2, 5: 0.2, 10: 2.0}, {"Beta(2, 4)": 20})
-    assert verdict(checks.more_robust, none) == verdict(checks.prior_found, none) == "fails"
+    assert verdict(claim_checks.more_robust, none) == verdict(claim_checks.prior_found, none) == "fails"
 
 
 def test_beyond_ten_means_the_same_priors() -> None:
     def beyond(ten: dict[str, int], twenty: dict[str, int]) -> str:
         priors = {"eb, 10 × 10 grid": ten, "eb, 20 × 20 grid": twenty}
-        return verdict(checks.same_beyond_ten, Table([], {"priors": {"production": priors}}))
+        return verdict(claim_checks.same_beyond_ten, Table([], {"priors": {"production": priors}}))
 
     assert beyond({"Beta(1, 8)": 12, "Beta(1, 4)": 8}, {"Beta(1, 4)": 8, "Beta(1, 8)": 12}) == "holds"
     assert beyond({"Beta(1, 8)": 12, "Beta(1, 4)": 8}, {"Beta(1, 8)": 20}) == "depends on the log"
@@ -222,7 +223,7 @@ def test_beyond_ten_means_the_same_priors() -> None:
 
 def test_better_logging_errs_less() -> None:
     blind = table(WORST, loggings=["quality 0"])
-    assert verdict(checks.better_logging, table(BEST, loggings=["quality 2"]), blind) == "holds"
+    assert verdict(claim_checks.better_logging, table(BEST, loggings=["quality 2"]), blind) == "holds"
 
 
 def test_opposed_logging_does_harm() -> None:
@@ -242,7 +243,7 @@ def test_every_claim_names_known_experiments_and_has_a_check_or_a_reason() -> No
 
 
 def test_without_tables_nothing_is_tried_and_every_claim_says_what_to_run(tmp_path: Path) -> None:
-    verdicts = claims.try_claims([tmp_path])
+    verdicts = try_claims([tmp_path])
     assert len(verdicts) == len(CLAIMS)
     assert all(one.word == "not tried" for one in verdicts)
     assert verdicts[0].verdict == f"not tried: run prudent reproduce top-queries -o {tmp_path}"
@@ -250,7 +251,7 @@ def test_without_tables_nothing_is_tried_and_every_claim_says_what_to_run(tmp_pa
 
 def test_a_table_without_the_methods_is_not_enough() -> None:
     claim = Claim("", "", ("top-queries",), checks.lower_than(("mle",), MOST_DELTAS))
-    alone = claims.try_claim(claim, "top-queries", table({"mle": 1.0}))
+    alone = try_claim(claim, "top-queries", table({"mle": 1.0}))
     assert alone.verdict == "not tried: the table does not have what it takes"
 
 
@@ -275,7 +276,7 @@ NOT_OF_THE_PAPER = set(CATALOGUE) - {name for claim in CLAIMS for name in claim.
 
 @pytest.mark.slow
 def test_every_check_runs_on_real_results(results: Path) -> None:
-    verdicts = claims.try_claims([results])
+    verdicts = try_claims([results])
     assert {one.claim for one in verdicts if one.word == "not tried"} == {c.sentence for c in CLAIMS if not c.check}
     assert {one.experiment for one in verdicts if one.measured and one.data} == set(CATALOGUE) - NOT_OF_THE_PAPER
 
@@ -296,7 +297,7 @@ def test_command_prints_and_writes_what_was_tried(results: Path) -> None:
     assert max(map(len, done.out.splitlines()[:40])) <= 80
     with (results / "claims.csv").open(newline="", encoding="utf-8") as file:
         rows = [Verdict(**row) for row in csv.DictReader(file)]
-    assert rows == claims.try_claims([results])
+    assert rows == try_claims([results])
     columns = duckdb.read_parquet(str(results / "claims.parquet")).columns
     assert columns == ["claim", "where", "data", "experiment", "measured", "verdict"]
     assert all(claim.sentence in (results / "claims.md").read_text(encoding="utf-8") for claim in CLAIMS)
@@ -304,8 +305,8 @@ def test_command_prints_and_writes_what_was_tried(results: Path) -> None:
 
 @pytest.mark.slow
 def test_folders_inside_are_looked_at(results: Path) -> None:
-    assert results in claims.folders_in(results.parent)
-    assert claims.try_claims(claims.folders_in(results.parent)) != claims.try_claims([results.parent])
+    assert results in folders_in(results.parent)
+    assert try_claims(folders_in(results.parent)) != try_claims([results.parent])
 
 
 def test_list_names_the_claims() -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from prudent.base.chart import to_svg
 from prudent.base.errors import UsageError, WriteError
-from prudent.research import figures
+from prudent.research import drawing, figures
 from prudent.research.table import Row
 
 METHODS = {
@@ -160,10 +160,10 @@ def test_several_delta_are_part_of_the_name() -> None:
 def test_a_method_looks_the_same_in_every_figure_and_no_two_look_alike() -> None:
     variants = [f"eb(grid=[{i}])" for i in range(4)]
     few, many = [row(method="eb")], [row(method=method) for method in [*variants, "new", "newer(x=1)", *METHODS]]
-    styles = figures._styles(many, lambda one: one.method)
-    assert styles["eb"] == figures._styles(few, lambda one: one.method)["eb"] == figures.STYLES["eb"]
+    styles = drawing.make_styles(many, lambda one: one.method)
+    assert styles["eb"] == drawing.make_styles(few, lambda one: one.method)["eb"] == drawing.STYLES["eb"]
     assert len({style.colour for style in styles.values()}) == len(styles)
-    assert len({(style.shape, style.dash) for style in figures.STYLES.values()}) == len(figures.STYLES)
+    assert len({(style.shape, style.dash) for style in drawing.STYLES.values()}) == len(drawing.STYLES)
 
 
 @pytest.mark.parametrize("rows", [sweep(["cm"]), sweep() + sweep(logging="production")])

@@ -17,8 +17,8 @@ from prudent.cli.options import Seed, command, option
 from prudent.cli.output import busy, out, print_table, progress_bar, say, say_wrapped
 
 if TYPE_CHECKING:
-    from prudent.research.claims import Verdict
     from prudent.research.table import Row
+    from prudent.research.verdicts import Verdict
 
 _CLAIMS = "which sentences of the paper hold, by the tables of the others"
 
@@ -89,7 +89,7 @@ def reproduce_command(
 
 def _check_claims(folder: Path) -> None:
     """Check the paper's claims by the tables in a folder."""
-    from prudent.research.claims import folders_in, try_claims, write_claims
+    from prudent.research.verdicts import folders_in, try_claims, write_claims
 
     if not folder.is_dir():
         raise UsageError(f"There is no folder {folder}. Claims are checked by the tables of experiments in a folder.")
@@ -131,7 +131,7 @@ def _share(rows: "Sequence[Row]", method: str, mle: float) -> float | None:
 
 
 def _show_claims(verdicts: "Sequence[Verdict]") -> None:
-    from prudent.research.claims import LEGEND
+    from prudent.research.verdicts import LEGEND
 
     table = Table("claim", "where", "verdict", "measured", box=None, pad_edge=False, header_style="dim")
     for column, width in zip(table.columns, (20, 10, 16, None), strict=True):

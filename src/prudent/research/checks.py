@@ -4,15 +4,11 @@
 stands in its criterion, and that in the page of claims.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
-from math import isnan, nan
 
 import numpy as np
 
-from prudent.base.arrays import FloatArray
-from prudent.base.numerics.paired import paired_difference, standard_error, two_sigma
 from prudent.research.comparing import (
     MOST_DELTAS,
     Order,
@@ -25,7 +21,6 @@ from prudent.research.comparing import (
     nearest,
     show,
 )
-from prudent.research.paper import grid_label
 from prudent.research.table import paired_ratio
 
 LCBS = ("bayes", "eb", "hoeffding")  # the paper's bounds; exposure is ours
@@ -50,7 +45,11 @@ class Check:
     """How a claim is tried."""
 
     criterion: str  # when it holds and when it fails, and what the numbers are
-    cells: Callable[[Table], Sequence[Cell]]
+    each: Callable[[Table], Iterator[Cell]]
+
+    def cells(self, table: Table) -> list[Cell]:
+        """What became of the claim under each set of conditions of the table."""
+        return list(self.each(table))
 
 
 # --- kinds of checks -------------------------------------------------------------------------------------------------
@@ -91,7 +90,7 @@ def lower_than(
         f"Holds if the error is lower than that of {names} for {extent} of δ; fails if it is the same or higher for "
         + ("more than half" if share > MOST_DELTAS else "half or more")
         + f". Numbers: for how many δ it is lower, and its ratio to the lowest of the others at δ = {LEVEL:g}.",
-        lambda table: list(cells(table)),
+        cells,
     )
 
 
@@ -103,14 +102,14 @@ def higher_than_mle(methods: Sequence[str], loggings: Sequence[str]) -> Check:
             if panel.logging in loggings:
                 deltas = panel.deltas(method)
                 orders = [compare(panel.at("mle", d), panel.at(method, d)) for d in deltas]
-                found = paired_ratio(panel.at(method, panel.near(method, LEVEL)), panel.at("mle", None))
-                measured = f"{orders.count('lower')}/{len(deltas)} {show(found)}"
+                ratio = paired_ratio(panel.at(method, panel.near(method, LEVEL)), panel.at("mle", None))
+                measured = f"{orders.count('lower')}/{len(deltas)} {show(ratio)}"
                 yield Cell((panel.logging, panel.model, method), judge(orders, MOST_DELTAS), measured)
 
     return Check(
         "Holds if the error is higher than the MLE's for more than half of the values of δ; fails if it is the same or "
         f"lower for half or more. Numbers: for how many δ it is higher, and its ratio to the MLE's at δ = {LEVEL:g}.",
-        lambda table: list(cells(table)),
+        cells,
     )
 
 
@@ -128,15 +127,15 @@ def ratio_within(
         for panel, method in _pairs(table, methods, ("mle",), models):
             if not loggings or panel.logging in loggings:
                 errors = panel.best(method) if level is None else panel.at(method, panel.near(method, level))
-                found = paired_ratio(errors, panel.best("mle"))
-                yield Cell((panel.logging, panel.model, method), between(found, len(errors), low, high), show(found))
+                ratio = paired_ratio(errors, panel.best("mle"))
+                yield Cell((panel.logging, panel.model, method), between(ratio, len(errors), low, high), show(ratio))
 
     limits = f"at most {high:g}" if low == 0 else f"at least {low:g}" if high == np.inf else f"from {low:g} to {high:g}"
     return Check(
         f"Holds if the error{'' if level is None else f' at δ = {level:g}'} is {limits} times the MLE's, by two "
         "standard errors; fails if it is not, by as much. Numbers: that ratio"
         + (", at the δ that is best for the method." if level is None else "."),
-        lambda table: list(cells(table)),
+        cells,
     )
 
 
@@ -152,279 +151,3 @@ def _pairs(
 def _worst(orders: Sequence[Order]) -> Order:
     rank: tuple[Order, ...] = ("higher", "same", "unclear", "lower")
     return min(orders, key=rank.index)
-
-
-# --- checks that are made for one claim ------------------------------------------------------------------------------
-
-
-def _baselines_keep_up(table: Table) -> list[Cell]:
-    found = []
-    for panel in table.panels:
-        methods = [method for method in LINEAR if panel.has(method)]
-        bounds = [method for method in LCBS if panel.has(method)]
-        if panel.model == "pbm" and methods and bounds:
-            of = paired_ratio(panel.best(*methods), panel.best(*bounds))
-            found.append(Cell((panel.logging,), between(of, len(panel.best(*methods)), 0, SIMILAR), show(of)))
-    return found
-
-
-baselines_keep_up = Check(
-    f"Holds if the best linear baseline, at its best clip, has at most {SIMILAR:g} times the error of the best bound "
-    "at its best δ, by two standard errors; fails if it has more, by as much. Numbers: that ratio.",
-    _baselines_keep_up,
-)
-
-
-def _gain_mostly_at_one(table: Table) -> list[Cell]:
-    found = []
-    for panel in table.panels:
-        if not panel.has("eb", "bayes") or 1.0 not in panel.deltas("eb"):
-            continue
-        gains = {delta: panel.at("bayes", delta) - panel.at("eb", delta) for delta in panel.deltas("eb")}
-        best = max(gains, key=lambda delta: float(gains[delta].mean()))
-        order = compare(panel.at("eb", 1.0), panel.at("bayes", 1.0))
-        behind, error = paired_difference(gains[best], gains[1.0])
-        word: Word = "unclear" if order == "unclear" else "fails"
-        if order == "lower":
-            word = "holds" if best == 1.0 or behind <= two_sigma(len(gains[best])) * error else "fails"
-        of = paired_ratio(panel.at("eb", 1.0), panel.at("bayes", 1.0))
-        found.append(Cell((panel.logging, panel.model), word, f"{show(of)}, largest at δ = {best:g}"))
-    return found
-
-
-gain_mostly_at_one = Check(
-    "Holds if at δ = 1 the error of eb is lower than that of bayes, and no other δ has a larger gain by two standard "
-    "errors; fails otherwise. Numbers: eb's error as a share of bayes' at δ = 1, and the δ with the largest gain.",
-    _gain_mostly_at_one,
-)
-
-
-def _comparable(table: Table) -> list[Cell]:
-    found = []
-    for logging in dict.fromkeys(panel.logging for panel in table.panels):
-        panels = [panel for panel in table.panels if panel.logging == logging]
-        for panel in panels[1:]:
-            for method in LCBS:
-                if panels[0].has(method, "mle") and panel.has(method, "mle"):
-                    few, many = (_over_all_delta(one, method) for one in (panels[0], panel))
-                    change = many[0] - few[0], float(np.hypot(many[1], few[1]))
-                    word = between(change, len(panel.best("mle")), -np.inf, 0.15)
-                    measured = f"{few[0]:.2f} → {show(many)}"
-                    found.append(Cell((logging, number_of_queries(panel), method), word, measured))
-    return found
-
-
-def _over_all_delta(panel: Panel, method: str) -> tuple[float, float]:
-    errors = np.mean([panel.at(method, delta) for delta in panel.deltas(method)], axis=0)
-    return paired_ratio(errors, panel.best("mle"))
-
-
-comparable = Check(
-    "Holds if the error as a share of the MLE's, averaged over δ, is at most 0.15 above that with the ten most "
-    "frequent queries, by two standard errors; fails if it is further above, by as much. Numbers: that share with "
-    "ten, and with more.",
-    _comparable,
-)
-
-
-def _chosen_delta(table: Table) -> list[Cell]:
-    found = []
-    for model, of in table.facts.get("past", {}).items():
-        if LEVEL in of.get("bayes", {}).get("deltas", []):
-            past = of["bayes"]
-            above, se = (past[name][past["deltas"].index(LEVEL)] for name in ("above", "se"))
-            best = past["deltas"][past["above"].index(0)]
-            word: Word = (
-                "holds" if best == LEVEL else "fails" if above > two_sigma(past["repetitions"]) * se else "unclear"
-            )
-            found.append(Cell((model,), word, f"δ = {best:g}"))
-    return found
-
-
-chosen_delta = Check(
-    f"Holds if {LEVEL:g} is the δ at which bayes had the lowest mean error on the past; fails if its error is above "
-    "the lowest by two paired standard errors. Numbers: the δ of the lowest.",
-    _chosen_delta,
-)
-
-
-def _gains(table: Table) -> Iterator[tuple[str, dict[int, FloatArray]]]:
-    """Of each model and n: how far the error of bayes, at the δ of the past, is below the MLE's."""
-    for model, pairs in _mle_and_bayes(table):
-        yield model, {n: mle - bayes for n, (mle, bayes) in pairs.items()}
-
-
-def _mle_and_bayes(table: Table) -> Iterator[tuple[str, dict[int, tuple[FloatArray, FloatArray]]]]:
-    """The errors behind these, of the MLE and of bayes."""
-    for model, of in table.facts.get("delta", {}).items():
-        panels = [panel for panel in table.panels if panel.model == model and panel.has("mle", "bayes")]
-        if "bayes" in of and panels:
-            yield model, {panel.n: (panel.at("mle", None), panel.at("bayes", of["bayes"])) for panel in panels}
-
-
-def _beats_mle_later(table: Table) -> list[Cell]:
-    found = []
-    for model, pairs in _mle_and_bayes(table):
-        orders = [compare(bayes, mle) for mle, bayes in pairs.values()]
-        found.append(Cell((model,), judge(orders, MOST_DELTAS), f"{orders.count('lower')}/{len(orders)}", "n"))
-    return found
-
-
-beats_mle_later = Check(
-    "Holds if bayes, at the δ chosen on the past, has a lower error than the MLE on later data for more than half "
-    "of the sample sizes n; fails if it has the same or a higher one for half or more. Numbers: for how many n it "
-    "is lower.",
-    _beats_mle_later,
-)
-
-
-def _peak(gains: Mapping[int, FloatArray]) -> int:
-    return max(gains, key=lambda n: float(gains[n].mean()))
-
-
-def _beyond(more: FloatArray, less: FloatArray) -> float:
-    """How far one mean is above another, of other logs, in standard errors of the difference; above 2 it is clear."""
-    spread = float(np.hypot(standard_error(more), standard_error(less))) * two_sigma(min(len(more), len(less))) / 2
-    distance = float(more.mean() - less.mean())
-    return distance / spread if spread > 0 else nan if isnan(spread) else np.inf * distance if distance else 0.0
-
-
-def _largest_at(table: Table) -> list[Cell]:
-    found = []
-    for model, gains in _gains(table):
-        peak, claimed = _peak(gains), 100_000
-        if claimed in gains:
-            others = [gain for n, gain in gains.items() if n != claimed]
-            ahead = min((_beyond(gains[claimed], gain) for gain in others), default=0.0)
-            behind = _beyond(gains[peak], gains[claimed])
-            word: Word = "holds" if ahead > 2 else "fails" if behind > 2 else "unclear"
-            found.append(Cell((model,), word, _gain(peak, gains) + f", {_gain(claimed, gains)}"))
-    return found
-
-
-def _gain(n: int, gains: Mapping[int, FloatArray]) -> str:
-    return f"{gains[n].mean():.4f}±{standard_error(gains[n]):.4f} at n = {n:,}"
-
-
-largest_at = Check(
-    "Holds if the gain of bayes over the MLE is larger at n = 100,000 than at any other n, by two standard errors; "
-    "fails if it is larger elsewhere by as much. Numbers: MLE's error minus that of bayes, where it is largest, and at "
-    "100,000.",
-    _largest_at,
-)
-
-
-def _sweet_spot(table: Table) -> list[Cell]:
-    found = []
-    for model, gains in _gains(table):
-        peak, ends = _peak(gains), (min(gains), max(gains))
-        # Against the ends, or against what is between where one of them is the peak.
-        others = [n for n in gains if (n in ends) != (peak in ends)]
-        word: Word = "unclear"
-        if others and all(_beyond(gains[peak], gains[n]) > 2 for n in others):
-            word = "fails" if peak in ends else "holds"
-        if not gains[peak].mean() > 0:
-            word = "fails"
-        found.append(Cell((model,), word, ", ".join(_gain(n, gains) for n in (ends[0], peak, ends[1]))))
-    return found
-
-
-sweet_spot = Check(
-    "Holds if the gain of bayes over the MLE is largest between the smallest and the largest n, and larger than "
-    "at both by two standard errors; fails if it is larger at one of them than anywhere between, by as much, or "
-    "nowhere above zero. Numbers: MLE's error minus that of bayes at the smallest n, where it is largest, and at the "
-    "largest n.",
-    _sweet_spot,
-)
-
-
-def _spread(panel: Panel, method: str) -> FloatArray:
-    """The error at the worst δ minus that at the best, repetition by repetition."""
-    by_delta = sorted(panel.deltas(method), key=lambda delta: float(panel.at(method, delta).mean()))
-    return panel.at(method, by_delta[-1]) - panel.at(method, by_delta[0])
-
-
-def _more_robust(table: Table) -> list[Cell]:
-    found = []
-    for panel in table.panels:
-        grids = [m for m in (1, 2, 5, 10) if panel.has(grid_label(m))]
-        if grids[:1] != [1] or grids[-1] != 10:
-            continue
-        spreads = [_spread(panel, grid_label(m)) for m in grids]
-        whole = compare(spreads[-1], spreads[0])
-        rises = any(compare(b, a) == "higher" for a, b in pairwise(spreads))
-        word: Word = "unclear" if whole == "unclear" else "fails"
-        if whole == "lower":
-            word = "depends" if rises else "holds"
-        measured = " → ".join(f"{spread.mean():.4f}±{standard_error(spread):.4f}" for spread in spreads)
-        found.append(Cell((panel.logging,), word, measured, "the grid"))
-    return found
-
-
-more_robust = Check(
-    "Spread is the error at the worst δ minus that at the best. Holds if it is lower with the 10 × 10 grid than with "
-    "1 × 1, and no step between them makes it higher; depends on the grid if a step does; fails if it is not lower. "
-    "Numbers: the spread with grids of 1, 2, 5 and 10 values.",
-    _more_robust,
-)
-
-
-def _same_beyond_ten(table: Table) -> list[Cell]:
-    found = []
-    for logging, priors in table.facts.get("priors", {}).items():
-        ten, twenty = priors.get(grid_label(10), {}), priors.get(grid_label(20), {})
-        logs = sum(ten.values())
-        if logs and twenty:
-            same = sum(min(times, twenty.get(prior, 0)) for prior, times in ten.items())
-            word: Word = "holds" if same == logs else "fails" if 2 * same < logs else "depends"
-            found.append(Cell((logging,), word, f"{same} of {logs}", "the log"))
-    return found
-
-
-same_beyond_ten = Check(
-    "Holds if grids of 10 and of 20 values find the same priors in all the logs that were looked at; fails if in fewer "
-    "than half. Numbers: in how many.",
-    _same_beyond_ten,
-)
-
-
-def _prior_found(table: Table) -> list[Cell]:
-    found = []
-    for logging, of in table.facts.get("priors", {}).items():
-        priors: dict[str, int] = of.get(grid_label(10), {})
-        logs, hits = sum(priors.values()), priors.get("Beta(1, 8)", 0)
-        if logs:
-            word: Word = "holds" if 2 * hits > logs else "fails" if 10 * hits < logs else "depends"
-            mostly, times = next(iter(priors.items()))
-            found.append(Cell((logging,), word, f"{hits} of {logs}, mostly {mostly} ({times})", "the log"))
-    return found
-
-
-prior_found = Check(
-    "Holds if the 10 × 10 grid leads to Beta(1, 8) in more than half of the logs; fails if in fewer than a tenth. The "
-    "synthetic attractions are drawn from Beta(1, 8), so with uniform lists it only shows that the search works. "
-    "Numbers: in how many logs, and what was found most often.",
-    _prior_found,
-)
-
-
-def _better_logging(table: Table) -> list[Cell]:
-    found = []
-    of = {(panel.logging, panel.model): panel for panel in table.panels if panel.has(*LCBS)}
-    for logging, model in of:
-        if logging == "quality 2" and ("quality 0", model) in of:
-            for method in LCBS:
-                good, blind = (of[name, model] for name in ("quality 2", "quality 0"))
-                errors = [panel.at(method, panel.near(method, LEVEL)) for panel in (good, blind)]
-                beyond = _beyond(errors[1], errors[0])
-                word: Word = "holds" if beyond > 2 else "fails" if beyond < -2 else "unclear"
-                measured = " against ".join(f"{e.mean():.4f}±{standard_error(e):.4f}" for e in errors)
-                found.append(Cell((model, method), word, measured))
-    return found
-
-
-better_logging = Check(
-    f"Holds if the error at δ = {LEVEL:g} is lower with a good production ranker (quality 2) than with uniform lists "
-    "(quality 0), by two standard errors; fails if it is higher. Numbers: both errors.",
-    _better_logging,
-)

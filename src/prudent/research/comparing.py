@@ -52,8 +52,8 @@ class Panel:
 
     def deltas(self, *methods: str) -> list[float | None]:
         """The values of δ of these methods; one that is None where none of them has any."""
-        found = {delta for method, delta in self.errors if method in methods and delta is not None}
-        return [*sorted(found)] or [None]
+        deltas = {delta for method, delta in self.errors if method in methods and delta is not None}
+        return [*sorted(deltas)] or [None]
 
     def at(self, method: str, delta: float | None) -> FloatArray:
         """The errors of a method at one δ, or of one that knows no δ."""
@@ -65,8 +65,8 @@ class Panel:
 
     def best(self, *methods: str) -> FloatArray:
         """The errors of the best of these methods at the δ that is best for it, on average."""
-        found = [self.at(method, delta) for method in methods for delta in self.deltas(method)]
-        return min(found, key=lambda errors: float(errors.mean()))
+        candidates = [self.at(method, delta) for method in methods for delta in self.deltas(method)]
+        return min(candidates, key=lambda errors: float(errors.mean()))
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,9 +94,9 @@ def read_table(path: Path) -> Table:
 def make_table(errors: Mapping[Arm, FloatArray], facts: Mapping[str, Any] | None = None) -> Table:
     """Panels from the errors of every arm."""
     panels: dict[tuple[str, str, str, int], dict[tuple[str, float | None], FloatArray]] = {}
-    for arm, of in errors.items():
-        panels.setdefault((arm.data, arm.logging, arm.model, arm.n), {})[arm.method, arm.delta] = of
-    return Table([Panel(*key, errors=of) for key, of in panels.items()], facts or {})
+    for arm, of_arm in errors.items():
+        panels.setdefault((arm.data, arm.logging, arm.model, arm.n), {})[arm.method, arm.delta] = of_arm
+    return Table([Panel(*key, errors=of_panel) for key, of_panel in panels.items()], facts or {})
 
 
 # --- comparing -------------------------------------------------------------------------------------------------------
@@ -124,14 +124,14 @@ def judge(orders: Sequence[Order], share: float) -> Word:
     return "unclear" if lower + unclear >= needed or not_lower + unclear >= too_many else "depends"
 
 
-def between(found: tuple[float, float], repetitions: int, low: float, high: float) -> Word:
+def between(ratio: tuple[float, float], repetitions: int, low: float, high: float) -> Word:
     """Whether a ratio is between two limits, by more than two standard errors."""
-    value, twice = found[0], two_sigma(repetitions) * found[1]
+    value, twice = ratio[0], two_sigma(repetitions) * ratio[1]
     if (low == 0 or low <= value - twice) and value + twice <= high:  # no error is below 0
         return "holds"
     return "fails" if value + twice < low or value - twice > high else "unclear"
 
 
-def show(found: tuple[float, float]) -> str:
+def show(ratio: tuple[float, float]) -> str:
     """A ratio with its standard error, as text."""
-    return "–" if isnan(found[0]) else f"{found[0]:.2f}±{found[1]:.2f}"
+    return "–" if isnan(ratio[0]) else f"{ratio[0]:.2f}±{ratio[1]:.2f}"
