@@ -24,7 +24,7 @@ from prudent.counts.lists import ListBatch
 from prudent.evaluation.direct import direct, rewards
 from prudent.evaluation.estimators import parse
 from prudent.evaluation.gate import decide, gate_settings
-from prudent.evaluation.holdout import HeldOut, hold_out
+from prudent.evaluation.holdout import Holdout, make_holdout
 from prudent.evaluation.intervals import Settings, estimate
 from prudent.evaluation.rollout import better_lists
 from prudent.policies.incumbent import incumbent_lists
@@ -123,7 +123,7 @@ STUDIES = {
 class Run(NamedTuple):
     """A holdout, and the ground truth of every context."""
 
-    held: HeldOut
+    held: Holdout
     share: FloatArray  # of lists
     value: FloatArray  # of the policy's list
     logged: FloatArray  # of lists as they are logged
@@ -153,7 +153,7 @@ def simulate(study: Study, seed: int) -> Run:
     every = (first[:, :, None] + orders[None]).reshape(-1, length)
     earned = rewards(world.users, world.attraction[every], study.reward).sum(axis=1) * steps(world, study, every)[:, -1]
     return Run(
-        hold_out(
+        make_holdout(
             ListBatch(
                 context,
                 shown,

@@ -16,8 +16,8 @@ from prudent.bounds.bayes import PosteriorBound
 from prudent.click_models import click_models
 from prudent.click_models.simulate import World, draw, make_world, nameless_world, pairs_of
 from prudent.counts.lists import ListBatch
-from prudent.evaluation.trials import Past
 from prudent.evaluation.tune import BOUNDS, DELTAS, read_arms
+from prudent.evaluation.tuning_simulation import Past
 from prudent.research.protocol import gather
 from prudent.research.sources import YandexLike
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from prudent.base.errors import UsageError
 from prudent.click_models.rewards import OBSERVED_REWARDS, ObservedReward
 from prudent.evaluation.estimators import Estimator, estimators, parse
-from prudent.evaluation.holdout import HeldOut
+from prudent.evaluation.holdout import Holdout
 from prudent.evaluation.intervals import Estimate, Settings, estimate
 from tests.evaluation.reference import Logged
 from tests.evaluation.small import arrays, cases
@@ -35,7 +35,7 @@ def make(name: str) -> Estimator:
     return parse(f"{name}(model=dcm)" if "model" in setting_names(name) else name)
 
 
-def run(name: str, held: HeldOut, reward: ObservedReward = "clicks") -> Estimate:
+def run(name: str, held: Holdout, reward: ObservedReward = "clicks") -> Estimate:
     (one,) = estimate(held, [make(name)], Settings(reward, replicates=20))
     return one
 

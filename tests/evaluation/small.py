@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 
-from prudent.evaluation.holdout import HeldOut, hold_out
+from prudent.evaluation.holdout import Holdout, make_holdout
 from tests import strategies
 from tests.evaluation.reference import Logged, Policy
 
@@ -43,7 +43,7 @@ def cases(draw: DrawFn) -> tuple[list[Logged], dict[Any, tuple[Any, ...]]]:
     return lists, policy
 
 
-def arrays(lists: Sequence[Logged], policy: Policy, known: bool = False, whole: bool = False) -> HeldOut:
+def arrays(lists: Sequence[Logged], policy: Policy, known: bool = False, whole: bool = False) -> Holdout:
     """As the engine would number them; with propensities of each position, of whole lists, or with none."""
     shown = strategies.as_shown([one[:3] for one in lists])
     pairs = sorted({(one.context, item) for one in lists for item in one.items})
@@ -59,4 +59,4 @@ def arrays(lists: Sequence[Logged], policy: Policy, known: bool = False, whole: 
         propensity[row, : len(one.items)] = np.cumprod(one.steps)
         if whole:
             propensity[row, : len(one.items) - 1] = np.nan
-    return hold_out(replace(shown, propensity=propensity if known else None), target, mine)
+    return make_holdout(replace(shown, propensity=propensity if known else None), target, mine)

@@ -11,18 +11,11 @@ from prudent.click_models import FittedModel, click_models
 from prudent.click_models.position_based import LINK
 from prudent.click_models.rewards import OBSERVED_REWARDS, ObservedReward
 from prudent.counts.lists import ListBatch
-from prudent.evaluation.direct import (
-    Trials,
-    believe,
-    direct,
-    learn_prior,
-    rewards,
-    slopes,
-    try_items,
-)
+from prudent.evaluation.direct import direct, rewards, slopes
 from prudent.evaluation.estimators import parse
-from prudent.evaluation.holdout import CannotTellError, hold_out
+from prudent.evaluation.holdout import CannotTellError, make_holdout
 from prudent.evaluation.intervals import Settings, estimate
+from prudent.evaluation.item_posterior import ItemCounts, count_items, fit_prior, posterior_of
 from tests.evaluation import reference
 from tests.evaluation.reference import Logged
 from tests.evaluation.small import arrays, cases
@@ -72,15 +65,15 @@ def test_slopes_are_differences(drawn: list[tuple[float, float]], kind: str, rew
 @given(cases(), st.sampled_from(["cm", "dcm(tail=truncate)", "pbm(examination=[1, 0.5, 0.3, 0.2])"]))
 @settings(max_examples=50, deadline=None)
 def test_lists_one_by_one_say_what_their_counts_say(case: Any, spelling: str) -> None:
-    """Σ hits and Σ trials over lists are what the click model counts; the bootstrap moves the former."""
+    """Σ hits and Σ examinations over lists are what the click model counts; the bootstrap moves the former."""
     lists, policy = case
     held = arrays(lists, policy)
     fitted = click_models.parse(spelling).fit(held.shown().cells, held.length)
-    trials = try_items(held, fitted)
+    counts = count_items(held, fitted)
     inside = held.items >= 0
     tried = fitted.examined(np.where(inside, 0.1, 0.0), held.clicks)
     hits = held.clicks & (tried > 0)  # a click that the model excludes says nothing
-    for table, of in ((trials.clicks, hits), (trials.examined, tried)):
+    for table, of in ((counts.clicks, hits), (counts.examined, tried)):
         weight = (held.n[:, None] * of)[inside]
         summed = np.bincount(held.items[inside], weight, minlength=len(held.pair_context))
         there = held.target >= 0
@@ -94,49 +87,49 @@ def test_what_to_think_of_each_item(case: Any, model: str, reward: ObservedRewar
     lists, policy = case
     held = arrays(lists, policy)
     fit = direct(held, model, reward)
-    trials, prior = try_items(held, fit.fitted), fit.prior
+    counts, prior = count_items(held, fit.fitted), fit.prior
     stop = [0.0] * held.length if model == "cm" else position_parameter(fit.fitted).tolist()
     for c in range(held.contexts):
         theta = []
         for k in range(int(held.size[c])):
-            z = [1.0, trials.exposure[c, k], np.log(k + 1), np.log(held.logged[c])]
+            z = [1.0, counts.exposure[c, k], np.log(k + 1), np.log(held.logged[c])]
             mean = 1 / (1 + np.exp(-sum(a * b for a, b in zip(prior.coefficients, z, strict=True))))
-            examined = trials.examined[c, k]
-            own = (trials.clicks[c, k] + mean * prior.strength) / (examined + prior.strength)
+            examined = counts.examined[c, k]
+            own = (counts.clicks[c, k] + mean * prior.strength) / (examined + prior.strength)
             theta.append(min(own, 0.999))
         expected = reference.expected_rewards(model, theta, stop[: len(theta)], reward)
         assert fit.expected[c, : len(theta)] == pytest.approx(expected, abs=1e-9)
         assert not fit.expected[c, len(theta) :].any()
 
 
-def some_trials(theta: Any, n: Any, seed: int = 0) -> Trials:
+def some_counts(theta: Any, n: Any, seed: int = 0) -> ItemCounts:
     """Items of one rank, tried n times each."""
     random = np.random.default_rng(seed)
     clicks = random.binomial(n, theta).astype(float)[:, None]
     examined = np.broadcast_to(n, clicks.shape[:1]).astype(float)[:, None]
     one = np.ones_like(clicks)
-    return Trials(clicks, examined, examined, 0 * one, np.ones(len(clicks), np.int64), one > 0)
+    return ItemCounts(clicks, examined, examined, 0 * one, np.ones(len(clicks), np.int64), one > 0)
 
 
 def test_the_prior_finds_where_attractions_come_from() -> None:
-    """Beta(2, 6): mean .25 and strength 8. With 4000 items of 20 trials, three standard errors of the mean are .008;
-    those of the strength, by simulation, 1."""
+    """Beta(2, 6): mean .25 and strength 8. With 4000 items of 20 examinations, three standard errors of the mean are
+    .008; those of the strength, by simulation, 1."""
     theta = np.random.default_rng(1).beta(2, 6, 4_000)
-    trials = some_trials(theta, 20)
-    prior = learn_prior(trials, np.ones(4_000, bool))
-    assert prior.mean(trials)[0, 0] == pytest.approx(0.25, abs=0.008)
+    counts = some_counts(theta, 20)
+    prior = fit_prior(counts, np.ones(4_000, bool))
+    assert prior.mean(counts)[0, 0] == pytest.approx(0.25, abs=0.008)
     assert prior.strength == pytest.approx(8, abs=1)
 
 
 def test_shrinking_costs_what_it_says() -> None:
     """The mean squared error is that of clicks, n·E[θ(1−θ)]/(s+n)², and of shrinking; within 5 % on 20,000 items."""
     theta = np.random.default_rng(2).beta(2, 6, 20_000)
-    trials = some_trials(theta, 10)
-    prior = learn_prior(trials, np.ones(20_000, bool))
-    belief = believe(trials, prior)
+    counts = some_counts(theta, 10)
+    prior = fit_prior(counts, np.ones(20_000, bool))
+    posterior = posterior_of(counts, prior)
     from_clicks = 10 * np.mean(theta * (1 - theta)) / (10 + prior.strength) ** 2
-    error = np.mean((belief.theta[:, 0] - theta) ** 2)
-    assert from_clicks + belief.shrinking.mean() == pytest.approx(error, rel=0.05)
+    error = np.mean((posterior.theta[:, 0] - theta) ** 2)
+    assert from_clicks + posterior.shrinking.mean() == pytest.approx(error, rel=0.05)
 
 
 def test_shrinking_moves_no_total_where_exposure_goes_with_attraction() -> None:
@@ -147,11 +140,11 @@ def test_shrinking_moves_no_total_where_exposure_goes_with_attraction() -> None:
     random = np.random.default_rng(3)
     theta = random.beta(2, 6, 20_000)
     shown = 2 + random.poisson(60 * theta)
-    trials = some_trials(theta, shown)._replace(exposure=np.log(shown / 100)[:, None])
-    belief = believe(trials, learn_prior(trials, np.ones(len(theta), bool)))
-    assert belief.theta.mean() == pytest.approx(theta.mean(), abs=0.003)
-    flat = trials._replace(exposure=np.zeros_like(trials.exposure))
-    blind = believe(flat, learn_prior(flat, np.ones(len(theta), bool)))
+    counts = some_counts(theta, shown)._replace(exposure=np.log(shown / 100)[:, None])
+    posterior = posterior_of(counts, fit_prior(counts, np.ones(len(theta), bool)))
+    assert posterior.theta.mean() == pytest.approx(theta.mean(), abs=0.003)
+    flat = counts._replace(exposure=np.zeros_like(counts.exposure))
+    blind = posterior_of(flat, fit_prior(flat, np.ones(len(theta), bool)))
     assert abs(blind.theta.mean() - theta.mean()) > 0.005
 
 
@@ -195,7 +188,7 @@ def test_intervals_are_as_wide_as_estimates_scatter_where_few_contexts_rarely_sh
         log = ListBatch(
             np.repeat(np.arange(contexts), items), of[:, None] * items + shown, clicks, np.ones(lists, np.int64)
         )
-        (said,) = estimate(hold_out(log, target), [parse("dm(model=pbm)")], Settings())
+        (said,) = estimate(make_holdout(log, target), [parse("dm(model=pbm)")], Settings())
         assert said.value is not None
         assert said.high is not None
         claimed.append((said.high - said.value) / 1.97)

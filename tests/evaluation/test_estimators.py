@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from prudent.click_models.rewards import OBSERVED_REWARDS, ObservedReward
 from prudent.evaluation.direct import direct
 from prudent.evaluation.estimators import parse
-from prudent.evaluation.holdout import CannotTellError, HeldOut
+from prudent.evaluation.holdout import CannotTellError, Holdout
 from prudent.evaluation.intervals import Settings, estimate
 from tests.evaluation import reference
 from tests.evaluation.reference import Logged, Said
@@ -20,7 +20,7 @@ NEAR = 1e-9
 Case = tuple[list[Logged], dict[Any, tuple[Any, ...]]]
 
 
-def check(held: HeldOut, spelling: str, reward: ObservedReward, said: Said | None) -> None:
+def check(held: Holdout, spelling: str, reward: ObservedReward, said: Said | None) -> None:
     (one,) = estimate(held, [parse(spelling)], Settings(reward=reward, replicates=20))
     if said is None:
         assert one.value is None

@@ -14,7 +14,7 @@ from prudent.counts.lists import ListBatch
 from prudent.evaluation.direct import direct
 from prudent.evaluation.estimators import parse
 from prudent.evaluation.gate import decide, gate_settings
-from prudent.evaluation.holdout import hold_out
+from prudent.evaluation.holdout import make_holdout
 from tests.command import run
 from tests.evaluation.reference import Logged
 from tests.evaluation.small import arrays
@@ -175,7 +175,7 @@ def test_auto_takes_the_model_that_foresees_clicks(kind: str) -> None:
     shown = ListBatch(
         np.repeat(np.arange(len(sizes)), sizes), items, clicks.astype(bool), np.ones(len(items), np.int64)
     )
-    held = hold_out(shown, world.offsets[:-1, None] + np.arange(3))
+    held = make_holdout(shown, world.offsets[:-1, None] + np.arange(3))
     fit = direct(held, "auto", "clicks")
     assert str(fit.fitted.model) == kind
     assert not fit.assumed

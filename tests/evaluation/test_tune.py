@@ -19,9 +19,9 @@ from prudent.bounds import DEFAULT_BOUND, Exposure, bounds
 from prudent.click_models import click_models
 from prudent.click_models.simulate import World, draw, make_world, nameless_world, pairs_of, write_log
 from prudent.counts.lists import ListBatch as Arrays
-from prudent.evaluation.trials import Arm, Past, confirm
 from prudent.evaluation.tune import read_arms, tune
 from prudent.evaluation.tuning import Confirmation, Setting, Tuning, decide
+from prudent.evaluation.tuning_simulation import Arm, Past, confirm
 from tests import strategies
 from tests.command import run
 from tests.fitted import position_parameter

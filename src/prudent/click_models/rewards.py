@@ -1,7 +1,7 @@
 """Rewards: what the value of a list counts.
 
 A click model gives the expected reward of lists (`FittedModel.rewards`); the observed reward of logged lists is
-`prudent.evaluation.holdout.HeldOut.reward`.
+`prudent.evaluation.holdout.Holdout.reward`.
 """
 
 from typing import Literal, get_args

@@ -3,23 +3,18 @@
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
-from os import PathLike
-from typing import Any, NamedTuple
+from typing import Any
 
 from prudent.base.errors import PrudentWarning, UsageError
 from prudent.base.results import Result
 from prudent.base.text import MISSING, Column, Columns, Rows, number, percent, several
 from prudent.click_models.rewards import ObservedReward
-from prudent.counts.counts import Counts
-from prudent.counts.max_rejected import MAX_REJECTED, check_max_rejected
+from prudent.counts.max_rejected import MAX_REJECTED
 from prudent.engines.duckdb.engine import DuckDB
 from prudent.evaluation.estimators import Estimator, parse
 from prudent.evaluation.estimators import estimators as known_estimators
+from prudent.evaluation.holdout_log import HoldoutLog, PolicyLike, open_holdout
 from prudent.evaluation.intervals import Estimate, IntervalName, Settings, estimate
-from prudent.evaluation.leakage import not_held_out
-from prudent.evaluation.reading import Read, read_held_out
-from prudent.logs.log import Log, as_log
-from prudent.policies.policy import Policy, as_policy
 from prudent.storage.manifest import Manifest, Source
 
 DEFAULTS = ("ips", "snips", "prefix-ips", "ip-ips", "pi", "dm", "dr", "dr(clip=10)")
@@ -30,9 +25,6 @@ DECIDES = "dr(clip=10)"
 
 SMALL_SAMPLE = 30
 """Effective sample size below which a verdict names it, and a gate fails."""
-
-PolicyLike = Policy | str | PathLike[str]
-"""A policy or the path of one."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -222,50 +214,23 @@ def evaluate(
     holdout = open_holdout(policy, log, engine, max_rejected)
     if holdout.leakage:
         warnings.warn(f"{holdout.leakage} The estimates are too optimistic.", PrudentWarning, stacklevel=2)
-    return holdout.evaluate(parsed, settings)
+    return evaluate_holdout(holdout, parsed, settings)
 
 
-class Holdout(NamedTuple):
-    """A policy, a holdout log, and its lists as arrays."""
-
-    policy: Policy
-    log: Log
-    read: Read
-
-    @property
-    def leakage(self) -> str:
-        """Why the log is no holdout for the policy; empty where there is no reason."""
-        return not_held_out(self.policy.manifest, self.log, self.read.tally.lists)
-
-    def evaluate(self, estimators: Sequence[Estimator], settings: Settings) -> Evaluation:
-        """Estimates with their manifest."""
-        held = self.read.held
-        manifest = Manifest(
-            "evaluation",
-            {**asdict(settings), "length": held.length, "propensity": self.log.propensity},
-            {"holdout": Source(tuple(self.log.names), self.read.tally)},
-            {
-                "contexts": {
-                    "log": held.contexts,
-                    "policy": self.read.policy_contexts,
-                    "both": int(held.known.sum()),
-                },
-                "lists_kept": int(held.logged[~held.known].sum()),
+def evaluate_holdout(holdout: HoldoutLog, estimators: Sequence[Estimator], settings: Settings) -> Evaluation:
+    """Estimates with their manifest."""
+    held = holdout.lists
+    manifest = Manifest(
+        "evaluation",
+        {**asdict(settings), "length": held.length, "propensity": holdout.log.propensity},
+        {"holdout": Source(tuple(holdout.log.names), holdout.tally)},
+        {
+            "contexts": {
+                "log": held.contexts,
+                "policy": holdout.policy_contexts,
+                "both": int(held.known.sum()),
             },
-        )
-        return Evaluation(estimate(held, estimators, settings), manifest)
-
-
-def open_holdout(policy: PolicyLike, log: Any, engine: DuckDB | None, max_rejected: float) -> Holdout:
-    """The policy and the lists of the log, which are read once."""
-    policy = as_policy(policy)
-    if isinstance(log, Counts):
-        raise UsageError("Evaluating needs the log: counts do not keep whole lists.")
-    log = as_log(log)
-    check_max_rejected(max_rejected)
-    read = read_held_out(policy, log, engine or DuckDB(), max_rejected)
-    if read.tally.bad:
-        every = read.tally.lists + read.tally.bad
-        reasons = "; ".join(read.tally.reasons)
-        warnings.warn(f"{read.tally.bad:,} of {every:,} lists were rejected: {reasons}.", PrudentWarning, stacklevel=3)
-    return Holdout(policy, log, read)
+            "lists_kept": int(held.logged[~held.known].sum()),
+        },
+    )
+    return Evaluation(estimate(held, estimators, settings), manifest)

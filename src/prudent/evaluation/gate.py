@@ -10,8 +10,9 @@ from prudent.click_models.rewards import ObservedReward
 from prudent.counts.max_rejected import MAX_REJECTED
 from prudent.engines.duckdb.engine import DuckDB
 from prudent.evaluation.estimators import Estimator, estimators
-from prudent.evaluation.evaluate import DECIDES, PolicyLike, doubts, in_words, open_holdout
-from prudent.evaluation.holdout import HeldOut
+from prudent.evaluation.evaluate import DECIDES, doubts, in_words
+from prudent.evaluation.holdout import Holdout
+from prudent.evaluation.holdout_log import PolicyLike, open_holdout
 from prudent.evaluation.intervals import Estimate, IntervalName, Settings, estimate
 
 MIN_SUPPORT = 0.5
@@ -93,7 +94,7 @@ def gate(
     check_share("min_support", min_support)
     chosen = estimators.resolve(estimator)
     holdout = open_holdout(policy, log, engine, max_rejected)
-    return decide(holdout.read.held, chosen, settings, min_lift, min_support, leakage=holdout.leakage)
+    return decide(holdout.lists, chosen, settings, min_lift, min_support, leakage=holdout.leakage)
 
 
 def gate_settings(
@@ -111,7 +112,7 @@ def gate_settings(
 
 
 def decide(
-    held: HeldOut,
+    held: Holdout,
     estimator: Estimator,
     settings: Settings,
     min_lift: float,

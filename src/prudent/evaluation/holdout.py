@@ -1,4 +1,4 @@
-"""HeldOut: the lists of a holdout as arrays, beside the list that the policy would have shown in each context."""
+"""Holdout: the lists of a holdout as arrays, beside the list that the policy would have shown in each context."""
 
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -20,7 +20,7 @@ class CannotTellError(Exception):
 
 
 @dataclass(frozen=True, eq=False)
-class HeldOut:
+class Holdout:
     """The lists of a holdout and the policy's list for each of their contexts, over at most K positions.
 
     Lists are sorted by context, items and clicks, so that results do not depend on the order of the log. An item is the
@@ -127,7 +127,7 @@ class HeldOut:
         inside = self.clicks & self.within
         return np.asarray(inside.sum(axis=1) if reward == "clicks" else inside.any(axis=1), np.float64)
 
-    def only(self, contexts: BoolArray) -> "HeldOut":
+    def only(self, contexts: BoolArray) -> "Holdout":
         """The lists of these contexts, which are numbered anew, as are their pairs."""
         pairs, rows = contexts[self.pair_context], contexts[self.context]
         number = np.append(np.cumsum(pairs) - 1, [NEVER, -1])  # −1 and −2 stay what they are, counted from the end
@@ -138,7 +138,7 @@ class HeldOut:
             self.n[rows],
             None if self.propensity is None else self.propensity[rows],
         )
-        return HeldOut(lists, number[self.target[contexts]], self.known[contexts], self.upto[contexts])
+        return Holdout(lists, number[self.target[contexts]], self.known[contexts], self.upto[contexts])
 
     def shown(self, n: IntArray | None = None) -> ListBatch:
         """The lists as click models take them, all of them or so many of each."""
@@ -147,7 +147,7 @@ class HeldOut:
         return ListBatch(self.pair_context, self.items[rows].astype(np.int64), self.clicks[rows], n[rows])
 
 
-def hold_out(lists: ListBatch, target: IntArray, known: BoolArray | None = None) -> HeldOut:
+def make_holdout(lists: ListBatch, target: IntArray, known: BoolArray | None = None) -> Holdout:
     """Put the lists of a holdout in order, beside the policy's list of every context.
 
     In each context, positions below the end of the policy's list, or of the longest logged list, earn no reward,
@@ -162,7 +162,7 @@ def hold_out(lists: ListBatch, target: IntArray, known: BoolArray | None = None)
     wide = np.pad(target, ((0, 0), (0, max(0, length - target.shape[1]))), constant_values=-1)[:, :length]
     keys = [*lists.clicks.T[::-1], *lists.items.T[::-1], context]
     order = np.lexsort(keys if lists.propensity is None else [*lists.propensity.T, *keys])
-    return HeldOut(
+    return Holdout(
         ListBatch(
             lists.context,
             lists.items[order].astype(np.int32, copy=False),

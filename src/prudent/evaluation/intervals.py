@@ -22,7 +22,7 @@ from prudent.base.spec import check_number, check_word, whole_number
 from prudent.click_models.rewards import OBSERVED_REWARDS, ObservedReward
 from prudent.evaluation.estimators import Contributions, Estimator
 from prudent.evaluation.estimators.base import highest_reward
-from prudent.evaluation.holdout import CannotTellError, HeldOut
+from prudent.evaluation.holdout import CannotTellError, Holdout
 
 IntervalName = Literal["bootstrap", "bernstein"]
 INTERVALS: tuple[IntervalName, ...] = ("bootstrap", "bernstein")
@@ -78,7 +78,7 @@ class Estimate:
         return self.value is not None
 
 
-def estimate(held: HeldOut, estimators: Sequence[Estimator], settings: Settings) -> tuple[Estimate, ...]:
+def estimate(held: Holdout, estimators: Sequence[Estimator], settings: Settings) -> tuple[Estimate, ...]:
     """The estimate of each estimator on the same holdout, from the same bootstrap replicates."""
     parts = [_contributions(held, estimator, settings) for estimator in estimators]
     earned = held.reward(settings.reward)
@@ -102,7 +102,7 @@ def estimate(held: HeldOut, estimators: Sequence[Estimator], settings: Settings)
     return tuple(estimates)
 
 
-def _contributions(held: HeldOut, estimator: Estimator, settings: Settings) -> Contributions | str:
+def _contributions(held: Holdout, estimator: Estimator, settings: Settings) -> Contributions | str:
     """The contributions of lists, or why there are none."""
     try:
         part = estimator.contributions(held, settings.reward)
@@ -113,7 +113,7 @@ def _contributions(held: HeldOut, estimator: Estimator, settings: Settings) -> C
     return part
 
 
-def _estimate(name: str, held: HeldOut, part: Contributions, intervals: "_Intervals", reward: str) -> Estimate:
+def _estimate(name: str, held: Holdout, part: Contributions, intervals: "_Intervals", reward: str) -> Estimate:
     logged, of_logged, of_value, of_lift = intervals
     value, lift = part.value, None if of_lift is None else part.value / logged - 1
     no_lift = "" if logged else "No logged list was clicked: the lift is not defined."
@@ -165,7 +165,7 @@ _BLOCK = 8_192  # lists with random numbers of their own: another size makes oth
 
 
 def _bootstrap_intervals(
-    held: HeldOut, part: Contributions, earned: FloatArray, totals: FloatArray, confidence: float
+    held: Holdout, part: Contributions, earned: FloatArray, totals: FloatArray, confidence: float
 ) -> _Intervals:
     lists = float(held.n[part.counted].sum())
     logged = float(np.sum(held.n * earned * part.counted) / lists)
@@ -232,7 +232,7 @@ def student_interval(value: float, variance: float, lists: float, confidence: fl
 # --- Bernstein --------------------------------------------------------------------------------------------------------
 
 
-def _bernstein_intervals(held: HeldOut, part: Contributions, earned: FloatArray, settings: Settings) -> _Intervals:
+def _bernstein_intervals(held: Holdout, part: Contributions, earned: FloatArray, settings: Settings) -> _Intervals:
     highest = highest_reward(held, settings.reward)
     most = max(part.max_gain or 0.0, highest)  # contexts without a list of the policy earn their logged reward
     logged = float(np.sum(held.n * earned) / held.n.sum())

@@ -18,7 +18,7 @@ from prudent.logs.log import Log
 from prudent.storage.manifest import Manifest, Source
 
 
-def not_held_out(policy: Manifest, log: Log, lists: int) -> str:
+def find_leakage(policy: Manifest, log: Log, lists: int) -> str:
     """Why a log of so many lists is no holdout for the policy with this manifest; empty where there is no reason."""
     judges = files_behind(log.names) if log.in_files else set()  # tables in memory have no names of their own
     for role, what in (("training", "learned from"), ("holdout", "was mixed by")):

@@ -14,11 +14,12 @@ from prudent.click_models.base import ClickModel, click_models
 from prudent.click_models.rewards import ObservedReward
 from prudent.counts.max_rejected import MAX_REJECTED
 from prudent.engines.duckdb.engine import DuckDB
-from prudent.evaluation.direct import Direct, Trials, believe, direct, learn_prior, rewards, slopes, try_items
-from prudent.evaluation.evaluate import Holdout, PolicyLike, open_holdout
+from prudent.evaluation.direct import Direct, direct, rewards, slopes
 from prudent.evaluation.gate import gate_settings
 from prudent.evaluation.holdout import CannotTellError
+from prudent.evaluation.holdout_log import HoldoutLog, PolicyLike, open_holdout
 from prudent.evaluation.intervals import Settings
+from prudent.evaluation.item_posterior import ItemCounts, count_items, fit_prior, posterior_of
 from prudent.policies.files import COLUMNS
 from prudent.policies.incumbent import incumbent_lists
 from prudent.policies.policy import Policy
@@ -110,23 +111,23 @@ def gate_contexts(
     return mix(holdout, chosen, settings, min_lift)
 
 
-def better_lists(fit: Direct, incumbent: IntArray, confidence: float, min_lift: float) -> tuple[BoolArray, Trials]:
+def better_lists(fit: Direct, incumbent: IntArray, confidence: float, min_lift: float) -> tuple[BoolArray, ItemCounts]:
     """In which contexts the policy's list clearly beats the incumbent, and the evidence of the incumbent's items."""
     held = fit.held
     other = replace(held, target=incumbent, known=np.ones(held.contexts, bool))
-    mine, theirs = try_items(held, fit.fitted), try_items(other, fit.fitted)
-    both = Trials(*(np.concatenate(pair) for pair in zip(mine, theirs, strict=True)))
-    prior = learn_prior(both, np.concatenate([fit.supported, np.ones(held.contexts, bool)]))
+    mine, theirs = count_items(held, fit.fitted), count_items(other, fit.fitted)
+    both = ItemCounts(*(np.concatenate(pair) for pair in zip(mine, theirs, strict=True)))
+    prior = fit_prior(both, np.concatenate([fit.supported, np.ones(held.contexts, bool)]))
     theta, variance = np.zeros(len(held.pair_context)), np.zeros(len(held.pair_context))
-    for trials, target in ((theirs, incumbent), (mine, held.target)):
-        belief, there = believe(trials, prior), target >= 0
-        theta[target[there]] = belief.theta[there]
+    for counts, target in ((theirs, incumbent), (mine, held.target)):
+        posterior, there = posterior_of(counts, prior), target >= 0
+        theta[target[there]] = posterior.theta[there]
         # ΣVar(y)/(Σx)² with Var(y) = xθ(1 − xθ): what is examined half of the time says less than half as many lists.
         certain = np.divide(
-            trials.squares, trials.examined, out=np.ones_like(trials.examined), where=trials.examined > 0
+            counts.squares, counts.examined, out=np.ones_like(counts.examined), where=counts.examined > 0
         )
-        spread = belief.theta * (1 - belief.theta * certain)
-        variance[target[there]] = (spread / (belief.trials + 1))[there]
+        spread = posterior.theta * (1 - posterior.theta * certain)
+        variance[target[there]] = (spread / (posterior.strength + 1))[there]
     gain, slope = np.zeros(held.contexts), np.zeros(len(held.pair_context))
     beside = np.where(np.arange(held.length) < held.upto[:, None], incumbent, -1)  # as far down as both have items
     for sign, target in ((1.0, held.target), (-(1 + min_lift), beside)):
@@ -143,9 +144,9 @@ def _wide(table: IntArray, other: IntArray) -> IntArray:
     return np.pad(table, ((0, 0), (0, max(0, other.shape[1] - table.shape[1]))), constant_values=-1)
 
 
-def mix(holdout: Holdout, model: ClickModel, settings: Settings, min_lift: float) -> Mixture:
+def mix(holdout: HoldoutLog, model: ClickModel, settings: Settings, min_lift: float) -> Mixture:
     """The mixed policy on a holdout that is read."""
-    read, held, connection = holdout.read, holdout.read.held, holdout.read.connection
+    held, connection = holdout.lists, holdout.connection
     if not held.known.any():
         raise LogError(f"The policy has no list for any context of {holdout.log.name}: there is nothing to mix.")
     confidence = (1 + settings.confidence) / 2
@@ -154,16 +155,16 @@ def mix(holdout: Holdout, model: ClickModel, settings: Settings, min_lift: float
     try:
         if fit.assumed:
             raise CannotTellError(f"{fit.note} Name one that you trust, as in dm(model=dcm).")
-        better, trials = better_lists(fit, incumbent, confidence, min_lift)
+        better, counts = better_lists(fit, incumbent, confidence, min_lift)
     except CannotTellError as error:
         raise LogError(f"Lists cannot be compared context by context. {error}") from error
-    mine, theirs = _wide(read.target, incumbent), _wide(incumbent, read.target)
+    mine, theirs = _wide(holdout.target, incumbent), _wide(incumbent, holdout.target)
     same = held.known & ((mine == theirs) | (mine == -1)).all(axis=1)  # as far down as the policy's list goes
     better &= ~same
     # A list that the policy would only shorten stays whole.
     logged = held.known & ~better & (mine != theirs).any(axis=1)
     kept = (incumbent >= 0) & logged[:, None]
-    positive, negative = trials.clicks, np.maximum(0.0, trials.examined - trials.clicks)
+    positive, negative = counts.clicks, np.maximum(0.0, counts.examined - counts.clicks)
     append(
         connection,
         "incumbent",
@@ -192,7 +193,7 @@ def mix(holdout: Holdout, model: ClickModel, settings: Settings, min_lift: float
         "better": int(better.sum()),
         "same": int(same.sum()),
         "unsure": int((held.known & ~better & ~same).sum()),
-        "unseen": read.policy_contexts - int(held.known.sum()),
+        "unseen": holdout.policy_contexts - int(held.known.sum()),
     }
     made = holdout.policy.manifest
     manifest = Manifest(
@@ -209,7 +210,7 @@ def mix(holdout: Holdout, model: ClickModel, settings: Settings, min_lift: float
                 "policy": {key: made.settings[key] for key in ("model", "bound", "baseline") if key in made.settings},
             },
         },
-        {**made.sources, "holdout": Source(tuple(holdout.log.names), read.tally)},
+        {**made.sources, "holdout": Source(tuple(holdout.log.names), holdout.tally)},
         {"mixed": decisions},
     )
     mixed = Policy(connection, manifest, {"lists": "from lists"})

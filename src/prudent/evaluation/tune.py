@@ -32,8 +32,8 @@ from prudent.counts.lists import ListBatch
 from prudent.counts.max_rejected import MAX_REJECTED
 from prudent.counts.split import By
 from prudent.engines.duckdb.engine import DuckDB
-from prudent.evaluation.trials import Arm, Past, confirm
 from prudent.evaluation.tuning import Confirmation, Setting, Tuning, decide
+from prudent.evaluation.tuning_simulation import Arm, Past, confirm
 from prudent.logs.log import Log
 from prudent.storage.manifest import Manifest
 

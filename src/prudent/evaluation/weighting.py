@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from prudent.base.arrays import BoolArray, FloatArray
-from prudent.evaluation.holdout import HeldOut
+from prudent.evaluation.holdout import Holdout
 
 
 class Matched(NamedTuple):
@@ -21,7 +21,7 @@ class Matched(NamedTuple):
     supported: BoolArray  # per context: whether any list matches
 
 
-def by_frequency(held: HeldOut, match: BoolArray, reward: FloatArray, clip: float) -> Matched:
+def by_frequency(held: Holdout, match: BoolArray, reward: FloatArray, clip: float) -> Matched:
     """Weights N/m, where m of the N lists of a context match: without a clip, the mean reward of those m lists.
 
     A list moves the estimate by its residual times its weight. Where few lists match, residuals are too small: one
@@ -46,7 +46,7 @@ _PRIOR = 4.0  # lists
 
 
 def spread_residuals(
-    held: HeldOut, match: BoolArray, reward: FloatArray, mean: FloatArray, matching: FloatArray
+    held: Holdout, match: BoolArray, reward: FloatArray, mean: FloatArray, matching: FloatArray
 ) -> FloatArray:
     """The residual of each matching list from the mean of its context, scaled to the shrunk variance."""
     overall = np.sum(held.logged * mean) / max(1, held.logged[matching > 0].sum())
@@ -64,14 +64,14 @@ def spread_residuals(
     return np.asarray(np.where((within > 0)[held.context], longer[held.context] * (reward - mean[held.context]), alike))
 
 
-def variance_within(held: HeldOut, reward: FloatArray) -> float:
+def variance_within(held: Holdout, reward: FloatArray) -> float:
     """The variance of the reward within contexts, over all lists, matching or not."""
     mean = held.per_context(held.n * reward) / np.maximum(held.logged, 1)
     squares = np.sum(held.n * (reward - mean[held.context]) ** 2)
     return float(squares / max(1, held.n.sum() - (held.logged > 0).sum()))
 
 
-def widen(held: HeldOut, residual: FloatArray, inside: BoolArray, reward: FloatArray) -> FloatArray:
+def widen(held: Holdout, residual: FloatArray, inside: BoolArray, reward: FloatArray) -> FloatArray:
     """Residuals of a regression, scaled to a variance within contexts that is shrunk as in `by_frequency`."""
     lists, squares = held.per_context(held.n * inside), held.per_context(held.n * inside * residual**2)
     pooled = max(squares.sum() / max(1, lists.sum()), variance_within(held, reward))
@@ -81,7 +81,7 @@ def widen(held: HeldOut, residual: FloatArray, inside: BoolArray, reward: FloatA
     return np.asarray(np.where((squares > 0)[held.context], longer[held.context] * residual, alike))
 
 
-def by_propensity(held: HeldOut, match: BoolArray, reward: FloatArray, propensity: FloatArray, clip: float) -> Matched:
+def by_propensity(held: Holdout, match: BoolArray, reward: FloatArray, propensity: FloatArray, clip: float) -> Matched:
     """Weights 1/P, where P is the logged propensity of each list."""
     weight = np.where(match, np.minimum(clip, 1 / np.where(match, propensity, 1.0)), 0.0)
     gain = weight * reward
@@ -89,7 +89,7 @@ def by_propensity(held: HeldOut, match: BoolArray, reward: FloatArray, propensit
     return Matched(value, gain, weight, held.per_context(held.n * match) > 0)
 
 
-def sum_positions(held: HeldOut, position: Callable[[int], Matched]) -> Matched:
+def sum_positions(held: Holdout, position: Callable[[int], Matched]) -> Matched:
     """The sum over the positions of the policy's lists; a list weighs the mean of the weights at its positions."""
     value, gain, weight = np.zeros(held.contexts), np.zeros(len(held.n)), np.zeros(len(held.n))
     supported = held.known.copy()
@@ -103,7 +103,7 @@ def sum_positions(held: HeldOut, position: Callable[[int], Matched]) -> Matched:
     return Matched(value, gain, weight, supported)
 
 
-def whole_propensity(held: HeldOut) -> FloatArray | None:
+def whole_propensity(held: Holdout) -> FloatArray | None:
     """The propensity of the matching part of each list that matches the policy's; None unless all are known."""
     if held.propensity is None:
         return None
@@ -112,7 +112,7 @@ def whole_propensity(held: HeldOut) -> FloatArray | None:
     return None if np.isnan(known[held.whole]).any() else known
 
 
-def prefix_propensities(held: HeldOut) -> FloatArray | None:
+def prefix_propensities(held: Holdout) -> FloatArray | None:
     """The propensity of the first k items of each list, for each k; None unless all that are needed are known."""
     if held.propensity is None:
         return None

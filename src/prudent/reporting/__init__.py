@@ -15,8 +15,9 @@ from prudent.counts.counts import Counts, count
 from prudent.counts.max_rejected import MAX_REJECTED, check_max_rejected, check_tally
 from prudent.engines.duckdb.engine import DuckDB
 from prudent.evaluation.estimators import Estimator, estimators, parse
-from prudent.evaluation.evaluate import DECIDES, DEFAULTS, Holdout, PolicyLike, open_holdout
+from prudent.evaluation.evaluate import DECIDES, DEFAULTS, evaluate_holdout
 from prudent.evaluation.gate import decide, gate_settings
+from prudent.evaluation.holdout_log import HoldoutLog, PolicyLike, open_holdout
 from prudent.evaluation.intervals import Settings
 from prudent.logs.formats import find_files
 from prudent.logs.log import Log, as_log
@@ -75,8 +76,8 @@ def report(
 
     holdout_log, holdout = _holdout(policy, log, engine, max_rejected, folder.path / "holdout.parquet")
     every = {str(one): one for one in (*map(parse, DEFAULTS), chosen)}
-    evaluation = holdout.evaluate(list(every.values()), settings)
-    verdict = decide(holdout.read.held, chosen, gate_by, min_lift, leakage=holdout.leakage)
+    evaluation = evaluate_holdout(holdout, list(every.values()), settings)
+    verdict = decide(holdout.lists, chosen, gate_by, min_lift, leakage=holdout.leakage)
 
     training: Log | None = None
     counts = policy.counts
@@ -89,7 +90,7 @@ def report(
         _check_train(policy, counts)
     trained = counts is not None
     if counts is None:
-        counts = replace(count(holdout_log, engine), tally=holdout.read.tally, origin=tuple(holdout.log.names))
+        counts = replace(count(holdout_log, engine), tally=holdout.tally, origin=tuple(holdout.log.names))
     comparison = _compare(policy, holdout_log, training, engine)
     data = summarize(policy, counts, check(counts), evaluation, verdict, comparison, title, trained)
     with replacing(to) as part:
@@ -109,13 +110,13 @@ def _read_once(log: Log, engine: DuckDB, max_rejected: float, to: Path) -> tuple
     return Log(str(to), propensity=propensity, origin=tuple(log.names)), tally
 
 
-def _holdout(policy: Policy, log: Any, engine: DuckDB, max_rejected: float, to: Path) -> tuple[Log, Holdout]:
+def _holdout(policy: Policy, log: Any, engine: DuckDB, max_rejected: float, to: Path) -> tuple[Log, HoldoutLog]:
     """The holdout, read once, with the names and the tally of the log itself."""
     if not isinstance(log, Log):
         return log, open_holdout(policy, log, engine, max_rejected)  # which explains why counts will not do
     accepted, tally = _read_once(log, engine, max_rejected, to)
-    read = open_holdout(policy, accepted, engine, max_rejected).read
-    return accepted, Holdout(policy, log, replace(read, tally=tally))
+    holdout = open_holdout(policy, accepted, engine, max_rejected)
+    return accepted, replace(holdout, log=log, tally=tally)
 
 
 def _check_train(policy: Policy, counts: Counts) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 from prudent.base.arrays import BoolArray, FloatArray
 from prudent.base.spec import Registry
 from prudent.click_models.rewards import ObservedReward
-from prudent.evaluation.holdout import CannotTellError, HeldOut
+from prudent.evaluation.holdout import CannotTellError, Holdout
 from prudent.evaluation.weighting import Matched
 
 FREQUENCIES = "Propensities are frequencies in the holdout."
@@ -41,7 +41,7 @@ class Estimator(Protocol):
 
     words: ClassVar[str]  # its name in plain words
 
-    def contributions(self, held: HeldOut, reward: ObservedReward) -> Contributions:
+    def contributions(self, held: Holdout, reward: ObservedReward) -> Contributions:
         """The value of the policy's lists on the holdout, list by list; `CannotTellError` without support."""
         ...
 
@@ -51,7 +51,7 @@ estimators: Registry[Estimator] = Registry(
 )
 
 
-def check_support(held: HeldOut, supported: BoolArray, what: str) -> None:
+def check_support(held: Holdout, supported: BoolArray, what: str) -> None:
     """Stop where no context of the policy has support."""
     if not held.known.any():
         raise CannotTellError("The policy has no list for any context of this log.")
@@ -59,7 +59,7 @@ def check_support(held: HeldOut, supported: BoolArray, what: str) -> None:
         raise CannotTellError(f"No context has holdout lists with {what}.")
 
 
-def where_supported(held: HeldOut, reward: ObservedReward, matched: Matched, weighted: bool = True) -> Contributions:
+def where_supported(held: Holdout, reward: ObservedReward, matched: Matched, weighted: bool = True) -> Contributions:
     """Contributions of the contexts with support, and of those for which the policy has no list."""
     kept = ~held.known
     contexts = (matched.supported & held.known) | kept
@@ -80,7 +80,7 @@ def where_supported(held: HeldOut, reward: ObservedReward, matched: Matched, wei
     )
 
 
-def everywhere(held: HeldOut, reward: ObservedReward, matched: Matched, clip: float) -> Contributions:
+def everywhere(held: Holdout, reward: ObservedReward, matched: Matched, clip: float) -> Contributions:
     """Contributions of all lists: with logged propensities, a context without a matching list earns 0."""
     kept = ~held.known
     own = kept[held.context]
@@ -97,12 +97,12 @@ def everywhere(held: HeldOut, reward: ObservedReward, matched: Matched, clip: fl
     )
 
 
-def summarize_weights(held: HeldOut, weight: FloatArray) -> tuple[float, float]:
+def summarize_weights(held: Holdout, weight: FloatArray) -> tuple[float, float]:
     """The effective sample size (Σw)²/Σw², and the largest weight."""
     total, squares = float(np.sum(held.n * weight)), float(np.sum(held.n * weight * weight))
     return (total * total / squares if squares else 0.0), float(np.abs(weight).max(initial=0.0))
 
 
-def highest_reward(held: HeldOut, reward: ObservedReward) -> float:
+def highest_reward(held: Holdout, reward: ObservedReward) -> float:
     """The largest reward of a list."""
     return float(held.upto.max(initial=0)) if reward == "clicks" else 1.0

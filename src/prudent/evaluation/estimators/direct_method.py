@@ -9,7 +9,7 @@ from prudent.click_models import ClickModel, click_models
 from prudent.click_models.rewards import ObservedReward
 from prudent.evaluation.direct import direct
 from prudent.evaluation.estimators.base import Contributions, Estimator, check_support, estimators, where_supported
-from prudent.evaluation.holdout import HeldOut
+from prudent.evaluation.holdout import Holdout
 from prudent.evaluation.weighting import Matched
 
 
@@ -30,7 +30,7 @@ class DirectMethod(Estimator):
     def __post_init__(self) -> None:
         object.__setattr__(self, "model", click_models.resolve(self.model))  # accepts a spelling too
 
-    def contributions(self, held: HeldOut, reward: ObservedReward) -> Contributions:
+    def contributions(self, held: Holdout, reward: ObservedReward) -> Contributions:
         """The expected rewards of lists."""
         fit = direct(held, self.model, reward)
         check_support(held, fit.supported, "all items of the policy's list, at any position")

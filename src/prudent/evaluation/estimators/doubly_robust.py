@@ -19,7 +19,7 @@ from prudent.evaluation.estimators.base import (
     where_supported,
 )
 from prudent.evaluation.estimators.ips import WHOLE_ONLY
-from prudent.evaluation.holdout import HeldOut
+from prudent.evaluation.holdout import Holdout
 from prudent.evaluation.weighting import Matched, by_frequency, prefix_propensities
 
 _ITEMS = "all items of the policy's list, at any position"
@@ -46,7 +46,7 @@ class DoublyRobust(Estimator):
         object.__setattr__(self, "model", click_models.resolve(self.model))  # accepts a spelling too
         check_clip(self.clip)
 
-    def contributions(self, held: HeldOut, reward: ObservedReward) -> Contributions:
+    def contributions(self, held: Holdout, reward: ObservedReward) -> Contributions:
         """Observed rewards, and expected ones below them."""
         fit = direct(held, self.model, reward)
         steps = prefix_propensities(held)
@@ -74,7 +74,7 @@ class DoublyRobust(Estimator):
         note = " ".join(filter(None, [contributions.note, WHOLE_ONLY if held.propensity is not None else ""]))
         return replace(contributions, note=note)
 
-    def _by_propensity(self, held: HeldOut, reward: ObservedReward, fit: Direct, steps: FloatArray) -> Contributions:
+    def _by_propensity(self, held: Holdout, reward: ObservedReward, fit: Direct, steps: FloatArray) -> Contributions:
         """With logged propensities: the model's expectation, corrected by the lists that match."""
         seen = np.stack([held.per_context(held.n * (held.depth > k)) > 0 for k in range(held.length)], axis=1)
         modelled = np.where(seen, 0.0, 1.0)
@@ -93,7 +93,7 @@ class DoublyRobust(Estimator):
         return self._with_model_variance(held, reward, fit, matched, modelled)
 
     def _with_model_variance(
-        self, held: HeldOut, reward: ObservedReward, fit: Direct, matched: Matched, modelled: FloatArray
+        self, held: Holdout, reward: ObservedReward, fit: Direct, matched: Matched, modelled: FloatArray
     ) -> Contributions:
         """The contributions, with the variance of what only the model estimates."""
         part = where_supported(held, reward, matched)

@@ -17,7 +17,7 @@ from prudent.evaluation.estimators.base import (
     everywhere,
     where_supported,
 )
-from prudent.evaluation.holdout import CannotTellError, HeldOut
+from prudent.evaluation.holdout import CannotTellError, Holdout
 from prudent.evaluation.weighting import (
     Matched,
     by_frequency,
@@ -47,7 +47,7 @@ class Ips(Estimator):
     def __post_init__(self) -> None:
         check_clip(self.clip)
 
-    def contributions(self, held: HeldOut, reward: ObservedReward) -> Contributions:
+    def contributions(self, held: Holdout, reward: ObservedReward) -> Contributions:
         """Whole lists, weighted."""
         earned = held.reward(reward)
         propensity = whole_propensity(held)
@@ -71,7 +71,7 @@ class SelfNormalizedIps(Estimator):
 
     words: ClassVar[str] = "self-normalized inverse propensities"
 
-    def contributions(self, held: HeldOut, reward: ObservedReward) -> Contributions:
+    def contributions(self, held: Holdout, reward: ObservedReward) -> Contributions:
         """Whole lists, weighted; the share of each list is its weight."""
         part = Ips().contributions(held, reward)
         propensity = whole_propensity(held)
@@ -100,7 +100,7 @@ class PrefixIps(Estimator):
     def __post_init__(self) -> None:
         check_clip(self.clip)
 
-    def contributions(self, held: HeldOut, reward: ObservedReward) -> Contributions:
+    def contributions(self, held: Holdout, reward: ObservedReward) -> Contributions:
         """Positions, each with the lists that match down to it."""
         steps = prefix_propensities(held)
 
@@ -134,7 +134,7 @@ class ItemPositionIps(Estimator):
     def __post_init__(self) -> None:
         check_clip(self.clip)
 
-    def contributions(self, held: HeldOut, reward: ObservedReward) -> Contributions:
+    def contributions(self, held: Holdout, reward: ObservedReward) -> Contributions:
         """Positions, each with the lists that have the policy's item there."""
         if reward == "any-click":
             raise CannotTellError("any-click is not a sum over items and positions.")

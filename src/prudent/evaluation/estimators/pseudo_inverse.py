@@ -16,7 +16,7 @@ from prudent.evaluation.estimators.base import (
     estimators,
     where_supported,
 )
-from prudent.evaluation.holdout import HeldOut
+from prudent.evaluation.holdout import Holdout
 from prudent.evaluation.weighting import Matched, widen
 
 LARGEST = 2_000
@@ -37,7 +37,7 @@ class PseudoInverse(Estimator):
 
     words: ClassVar[str] = "pseudo-inverse"
 
-    def contributions(self, held: HeldOut, reward: ObservedReward) -> Contributions:
+    def contributions(self, held: Holdout, reward: ObservedReward) -> Contributions:
         """Lists, weighted by their coefficients in the combination."""
         earned = held.reward(reward)
         value, supported = np.zeros(held.contexts), np.zeros(held.contexts, bool)

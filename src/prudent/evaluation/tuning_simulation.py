@@ -1,4 +1,4 @@
-"""Trials of bounds on simulated logs: ground truths drawn from a posterior, and the regret of every setting there."""
+"""Bounds on simulated logs: ground truths drawn from a posterior, and the regret of every setting there."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -1,39 +1,71 @@
-"""A log and a policy -> HeldOut: names become numbers in the database, and lists become arrays."""
+"""HoldoutLog: a policy and a log as arrays; names become numbers in a database."""
 
+import warnings
 from dataclasses import dataclass
+from os import PathLike
+from typing import Any
 
 import duckdb
 import numpy as np
 
 from prudent.base.arrays import BoolArray, IntArray
-from prudent.base.errors import LogError, PolicyError
+from prudent.base.errors import LogError, PolicyError, PrudentWarning, UsageError
+from prudent.counts.counts import Counts
 from prudent.counts.index import name_types
 from prudent.counts.lists import as_batches, numbered, write_lists
+from prudent.counts.max_rejected import check_max_rejected
 from prudent.engines.duckdb.engine import DuckDB
-from prudent.evaluation.holdout import NEVER, HeldOut, hold_out
-from prudent.logs.log import Log
+from prudent.evaluation.holdout import NEVER, Holdout, make_holdout
+from prudent.evaluation.leakage import find_leakage
+from prudent.logs.log import Log, as_log
 from prudent.policies.files import check_lists
-from prudent.policies.policy import Policy
+from prudent.policies.policy import Policy, as_policy
 from prudent.storage.files import TemporaryFolder
 from prudent.storage.manifest import Tally
 from prudent.storage.quoting import file_text
 
+PolicyLike = Policy | str | PathLike[str]
+"""A policy or the path of one."""
+
 
 @dataclass(frozen=True, eq=False)
-class Read:
-    """The lists of a holdout, and a database with the names of their numbers.
+class HoldoutLog:
+    """A policy, a log it is evaluated on, its lists as arrays, and a database with the names of their numbers.
 
     The rowids of its tables ``pairs`` (context, item) and ``contexts`` are the numbers; ``policy`` has the policy.
     """
 
-    held: HeldOut
+    policy: Policy
+    log: Log
+    lists: Holdout
     target: IntArray  # the policy's lists, whole
     connection: duckdb.DuckDBPyConnection
     tally: Tally
     policy_contexts: int
 
+    @property
+    def leakage(self) -> str:
+        """Why the log is no holdout for the policy; empty where there is no reason."""
+        return find_leakage(self.policy.manifest, self.log, self.tally.lists)
 
-def read_held_out(policy: Policy, log: Log, engine: DuckDB, max_rejected: float) -> Read:
+
+def open_holdout(policy: PolicyLike, log: Any, engine: DuckDB | None, max_rejected: float) -> HoldoutLog:
+    """The policy and the lists of the log, which are read once."""
+    policy = as_policy(policy)
+    if isinstance(log, Counts):
+        raise UsageError("Evaluating needs the log: counts do not keep whole lists.")
+    log = as_log(log)
+    check_max_rejected(max_rejected)
+    holdout = _read(policy, log, engine or DuckDB(), max_rejected)
+    if holdout.tally.bad:
+        every = holdout.tally.lists + holdout.tally.bad
+        reasons = "; ".join(holdout.tally.reasons)
+        message = f"{holdout.tally.bad:,} of {every:,} lists were rejected: {reasons}."
+        warnings.warn(message, PrudentWarning, stacklevel=3)
+    return holdout
+
+
+def _read(policy: Policy, log: Log, engine: DuckDB, max_rejected: float) -> HoldoutLog:
     """Read a log once: its distinct lists, beside the policy's."""
     folder = TemporaryFolder()
     chosen, lists = folder.path / "policy.parquet", folder.path / "lists.parquet"
@@ -58,7 +90,8 @@ def read_held_out(policy: Policy, log: Log, engine: DuckDB, max_rejected: float)
     weighed = log.propensity is not None
     (shown,) = as_batches(connection, [numbered(lists)], weighed=weighed, dtype=np.int32)  # half the memory
     target, known = _target(connection, max(int(longest), shown.length))
-    return Read(hold_out(shown, target, known), target, connection, tally, int(contexts))
+    lists_of_log = make_holdout(shown, target, known)
+    return HoldoutLog(policy, log, lists_of_log, target, connection, tally, int(contexts))
 
 
 def _target(connection: duckdb.DuckDBPyConnection, length: int) -> tuple[IntArray, BoolArray]:
