@@ -83,18 +83,69 @@ def truncated_continuation(lists: Sequence[LoggedList]) -> list[float]:
     return continuation
 
 
+def continuation_ratios(lists: Sequence[LoggedList]) -> tuple[list[float], list[float]]:
+    """λ, and (λ̂ₖ − 1) / standard error of each position that has one: Mantel and Haenszel, DerSimonian and Laird."""
+    free, below = Counter[tuple[Pair, int]](), Counter[tuple[Pair, int, int]]()  # the last number: clicked or not
+    for context, items, clicks in lists:
+        for k, (item, click) in enumerate(zip(items, clicks, strict=True)):
+            if not any(clicks[:k]):
+                free[(context, item), click] += 1
+            elif clicks[k - 1]:
+                below[(context, item), k, click] += 1
+    clicks_at, certain, variance, clustered = [], [], [], []
+    for k in range(1, longest(lists)):
+        rows = []
+        for pair in {pair for pair, at, _ in below if at == k}:
+            y, c = below[pair, k, 1], free[pair, 1]
+            m, n = y + below[pair, k, 0], c + free[pair, 0]
+            rows.append((pair[0], y * n / (m + n), c * m / (m + n), ((y + c) * m * n - y * c * (m + n)) / (m + n) ** 2))
+        clicks_at.append(sum(row[1] for row in rows))
+        certain.append(sum(row[2] for row in rows))
+        variance.append(sum(row[3] for row in rows))
+        ratio = clicks_at[-1] / certain[-1] if certain[-1] else 1
+        off: dict[Name, float] = defaultdict(float)
+        for context, clicked, would, _ in rows:
+            off[context] += clicked - ratio * would
+        clustered.append(sum(e * e for e in off.values()))
+    mean = min(1.0, (sum(clicks_at) + 0.5) / (sum(certain) + 1))
+    ratios = [(y + mean) / (c + 1) for y, c in zip(clicks_at, certain, strict=True)]
+    errors = [
+        max(mean * v + 1 / 8, e) / c**2 if c else inf for v, e, c in zip(variance, clustered, certain, strict=True)
+    ]
+    total = sum(1 / e for e in errors)
+    if total:
+        mean = sum(r / e for r, e in zip(ratios, errors, strict=True)) / total
+        excess = (
+            sum((r - mean) ** 2 / e for r, e in zip(ratios, errors, strict=True)) - sum(e < inf for e in errors) + 1
+        )
+        free_weight = total - sum(1 / e**2 for e in errors) / total
+        spread = max(0.0, excess / free_weight) if free_weight > 1e-9 * total else 0.0
+        weights = [1 / (e + spread) for e in errors]
+        mean = sum(w * r for w, r in zip(weights, ratios, strict=True)) / sum(weights)
+        ratios = [
+            mean + spread / (spread + e) * (r - mean) if e < inf else mean for r, e in zip(ratios, errors, strict=True)
+        ]
+    else:
+        ratios = [mean for _ in ratios]
+    continuation = [max(0.0, min(r, (c + 0.5) / (c + 1))) for r, c in zip(ratios, certain, strict=True)]
+    doubts = [
+        (y - c) / sqrt(max(v, e)) if max(v, e) else 0.0
+        for y, c, v, e in zip(clicks_at, certain, variance, clustered, strict=True)
+        if c
+    ]
+    return [*continuation, continuation[-1] if continuation else 0.5], doubts
+
+
 def tail_em(
     lists: Sequence[LoggedList], given: Sequence[float] | None = None, rounds: int = 20_000
 ) -> tuple[Evidence, list[float]]:
     """Evidence and λ when the items below the last click count with the probability that they were read."""
     distinct = Counter(lists)
+    continuation = list(given) if given is not None else continuation_ratios(lists)[0]
     sure = truncated(lists)
     shown = impressions(lists)
-    positions = range(1, longest(lists) + 1)
     # Each distinct list that has a last click with something below it, and how often it was shown.
     tails = [(c, items, end, n) for (c, items, ks), n in distinct.items() if 0 < (end := last_click(ks)) < len(items)]
-    onward = {k: sum(n for (_, _, ks), n in distinct.items() if last_click(ks) > k and ks[k - 1]) for k in positions}
-    ended = {k: sum(n for _, _, end, n in tails if end == k) for k in positions}
     sizes = Counter[tuple[Name, int]]()  # lists of one context with one last click
     for context, _, end, n in tails:
         sizes[context, end] += n
@@ -126,13 +177,6 @@ def tail_em(
                 total[context, item] += n * w
         return total
 
-    def fit(kept: Mapping[int, float]) -> list[float]:
-        if given is not None:
-            return list(given)
-        continuation = [(onward[k] + kept.get(k, 0.0) + 1) / (onward[k] + ended[k] + 2) for k in positions]
-        continuation[-1] = continuation[-2] if len(continuation) > 1 else 0.5
-        return continuation
-
     def attraction(total: Mapping[Pair, float]) -> dict[Pair, float]:
         """Two more examinations of every pair, clicked as often as those of its context."""
         clicks: dict[Name, float] = defaultdict(lambda: 1.0)
@@ -143,18 +187,12 @@ def tail_em(
         return {pair: (sure[pair][0] + 2 * clicks[pair[0]] / trials[pair[0]]) / (total[pair] + 2) for pair in shown}
 
     theta = attraction({pair: sum(sure[pair]) for pair in shown})
-    continuation = fit({})
     for _ in range(rounds):
         weights = probability_of_reading(theta, continuation)
         total = examined(weights)
-        kept: dict[int, float] = defaultdict(float)
-        for (_, items, end, n), weight in zip(tails, weights, strict=True):
-            kept[end] += n * weight[items[end]]  # of the item right below the last click
         new_theta = attraction(total)
-        new_continuation = fit(kept)
         moved = max(abs(new_theta[pair] - theta[pair]) for pair in shown)
-        moved = max(moved, *(abs(a - b) for a, b in zip(new_continuation, continuation, strict=True)))
-        theta, continuation = new_theta, new_continuation
+        theta = new_theta
         if moved < 1e-11:
             break
     else:

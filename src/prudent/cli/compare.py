@@ -166,9 +166,8 @@ def _show_comparison(comparison: "Comparison") -> None:
         "Log-likelihood per list: higher is better. Perplexity: 1 is perfect, 2 is a coin flip; cond.: given the "
         "clicks above. In brackets: click-through rates, for reference."
     )
-    for score in comparison.scores:
-        if score.why:
-            say_wrapped(f"{score.model}: {score.why}")
+    for remark in comparison.remarks:
+        say_wrapped(remark)
     scored = [score for score in comparison.scores if score.predicted_ctr]
     rates = {"observed": comparison.observed_ctr} | {score.model: score.predicted_ctr for score in scored}
     _show_by_position("click-through rate by position", rates)

@@ -84,6 +84,7 @@ class FittedModel(ABC):
     model: ClickModel
     positions: int  # of the longest logged list; further down nothing is known, and nothing counts
     learned: bool = field(default=False, kw_only=True)  # the parameters were fitted, and not set
+    doubt: str = field(default="", kw_only=True)  # why the log that it was fitted to contradicts the model, if it does
 
     settings: ClassVar[tuple[str, ...]] = ()  # fields that are parameters, and settings of the click model
 

@@ -1,16 +1,22 @@
 """A summary of a log, and what it can support."""
 
+import warnings
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from prudent.base.arrays import FloatArray, IntArray
+from prudent.base.errors import LogError, NotIdentifiedError, PrudentWarning
 from prudent.base.text import percent, several
 from prudent.click_models.position_based import not_compared, per_position, position_groups, position_links
+from prudent.click_models.selection import candidates
 from prudent.counts.cells import Cells
+from prudent.counts.index import Index
 from prudent.counts.max_rejected import MAX_REJECTED
+from prudent.counts.sampling import samples
 from prudent.counts.source import as_counts
 
 FEW_IMPRESSIONS = 10
@@ -36,6 +42,7 @@ class Health:
     moving_impressions: float  # share of the impressions on items that were shown at several positions of their context
     single_list_contexts: int
     position_groups: tuple[tuple[int, ...], ...]  # pbm is identified when there is one
+    doubts: tuple[str, ...] = ()  # why the log contradicts a click model
 
     @property
     def pbm_identified(self) -> bool:
@@ -73,7 +80,7 @@ class Health:
             return verdicts
         if not self.clicks:
             return [*verdicts, "The log has no click: nothing can be learned from it."]
-        verdicts += self._models()
+        verdicts += [*self._models(), *self.doubts]
         if self.rare_pairs > 0:
             verdicts.append(
                 f"{percent(self.rare_pairs, 0)} of context-item pairs have fewer than {FEW_IMPRESSIONS} impressions: "
@@ -140,7 +147,20 @@ def check(source: Any, **settings: Any) -> Health:
         moving_impressions=float(total("moving") / (shown.sum() or 1.0)),
         single_list_contexts=int(np.sum(names.lists_of <= 1)),
         position_groups=tuple(map(tuple, position_groups(links, names.positions))),
+        doubts=_doubts(names) if names.clicks else (),
     )
+
+
+def _doubts(names: Index) -> tuple[str, ...]:
+    """Why the log contradicts a registered click model."""
+    heavy, _ = samples(names)
+    doubts = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PrudentWarning)  # about models that nobody has chosen yet
+        for model in candidates():
+            with suppress(NotIdentifiedError, LogError):
+                doubts.append(model.fit(heavy.cells, names.positions).doubt)
+    return tuple(filter(None, doubts))
 
 
 class _Sums(NamedTuple):

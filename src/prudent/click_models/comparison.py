@@ -33,6 +33,7 @@ class Score:
     behind: float | None = None  # log-likelihood per list that it is behind the winner
     behind_se: float | None = None  # standard error of that, list by list
     reference: bool = False  # not a click model: it cannot win
+    doubt: str = ""  # why the training lists contradict it
 
     @property
     def is_behind(self) -> bool:
@@ -109,8 +110,13 @@ class Comparison(Result):
 
     @property
     def notes(self) -> Sequence[str]:
-        """Why a model has no likelihood, and the verdict."""
-        return [*(f"{score.model}: {score.why}" for score in self.scores if score.why), self.verdict]
+        """Why a model has no likelihood, or the log contradicts it, and the verdict."""
+        return [*self.remarks, self.verdict]
+
+    @property
+    def remarks(self) -> list[str]:
+        """Why a model has no likelihood, or the log contradicts it."""
+        return [f"{s.model}: {remark}" for s in self.scores for remark in (s.why, s.doubt) if remark]
 
     @property
     def columns(self) -> tuple[Column, ...]:

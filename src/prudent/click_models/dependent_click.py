@@ -10,6 +10,7 @@ from prudent.base.errors import UsageError, did_you_mean
 from prudent.base.numerics.squarem import fixed_point
 from prudent.click_models.base import ClickModel, Evidence, FittedModel, click_models, make_evidence, warn_unsettled
 from prudent.click_models.cascade import click_from_top, read_from_top
+from prudent.click_models.continuation import count_rates, find_doubt, fit_continuation
 from prudent.click_models.positions import (
     by_position,
     check_length,
@@ -34,9 +35,12 @@ class DependentClick(ClickModel):
     unclicked impressions only. The value of a list is the probability of a click after which the user leaves,
     ``V = 1 − ∏ (1 − (1 − λₖ) θ)``, Eq. (4).
 
-    ``continuation`` sets λ; otherwise it is fitted. No log of K positions identifies λ at position K, where
-    nobody can be seen to go on: it takes the value of position K − 1, and lists are ordered from the top down by
-    lower bound rather than by fitted λ.
+    ``continuation`` sets λ; otherwise it is fitted. Impressions without a click above were examined for certain, and
+    right below a click at k an item is clicked λₖ times as often: with ``tail=em``, λ is the ratio of the two rates,
+    item by item, which stays unbiased however rarely items were shown; with ``tail=truncate``, the share of clicks that
+    are not the last. A ratio significantly above 1 contradicts the model, and `FittedModel.doubt` says so. No log of K
+    positions identifies λ at position K, where nobody can be seen to go on: it takes the value of position K − 1, and
+    lists are ordered from the top down by lower bound rather than by fitted λ.
     """
 
     tail: Literal["em", "truncate"] = "em"
@@ -58,12 +62,11 @@ class DependentClick(ClickModel):
         check_positions("continuation", self.continuation, positions)
         if self.continuation:
             return FittedDependentClick(self, positions, np.array(self.continuation[:positions]))
-        if self.tail == "em":
-            # Where a context has few lists, the means that stand for whole lists are of few: λ comes out too high.
-            continuation = _Tails(cells.heaviest(), positions).fit_continuation()
-        else:
-            continuation = _last_click_rates(cells, positions)
-        return FittedDependentClick(self, positions, continuation, learned=True)
+        if self.tail == "truncate":
+            return FittedDependentClick(self, positions, _last_click_rates(cells, positions), learned=True)
+        rates = count_rates(cells, positions)
+        continuation = _borrow_last(np.append(fit_continuation(rates), 0.5))
+        return FittedDependentClick(self, positions, continuation, learned=True, doubt=find_doubt(rates))
 
     def typical(self, positions: int) -> "FittedDependentClick":
         """λ rises evenly from .65 to .90, unless it is set."""
@@ -177,8 +180,8 @@ class _Tails:
         self.tail_of_slot = slots // size
         self.last_of_slot = keys[self.tail_of_slot] % size
         # A list with a tail has exactly one impression right below its last click.
-        self.first_below = self.position == self.last + 1
-        self.lists = np.bincount(tail[self.first_below], self.n[self.first_below], minlength=len(keys))
+        first_below = self.position == self.last + 1
+        self.lists = np.bincount(tail[first_below], self.n[first_below], minlength=len(keys))
         self.clicks_of_context = np.bincount(cells.context, self.clicks, minlength=cells.contexts)
 
     def attraction(self, examined: FloatArray) -> FloatArray:
@@ -207,31 +210,6 @@ class _Tails:
     def examined(self, weight: FloatArray) -> FloatArray:
         """Examinations of every pair, the tails with their weights."""
         return np.asarray(self.surely + np.bincount(self.pair, self.n * weight, minlength=self.cells.pairs))
-
-    def fit_continuation(self) -> FloatArray:
-        """λ, by iterating θ and λₗ = (clicks at l that went on + Σw) / (clicks at l above the end of the list).
-
-        λ has one pseudo-observation of either kind.
-        """
-        size, pairs = self.positions + 1, self.cells.pairs
-        below = np.flatnonzero(self.first_below)
-        last, n = self.last[below], self.n[below]
-        lists_below = np.bincount(last, n, minlength=size)[1:]
-        went_on = self.cells.click & self.cells.more
-        onward = np.bincount(self.cells.position[went_on], self.cells.n[went_on], minlength=size)[1:]
-
-        def step(state: FloatArray) -> FloatArray:
-            weight = self.read_on(state[:pairs], state[pairs:])
-            still = onward + np.bincount(last, n * weight[below], minlength=size)[1:]
-            theta = self.attraction(self.examined(weight))
-            return np.concatenate([theta, _borrow_last((still + 1) / (onward + lists_below + 2))])
-
-        truncated = _borrow_last((onward + 1) / (onward + lists_below + 2))
-        start = np.concatenate([self.attraction(self.surely), truncated])
-        state, rest = fixed_point(step, start, 1e-7, groups=np.zeros(1, np.int64), rounds=2_000)
-        if not rest.all():
-            warn_unsettled()
-        return state[pairs:]
 
 
 _ROUNDS = (5, 10, 20, 40, 80, 160, 320, 640, 1280)

@@ -50,6 +50,7 @@ class Prediction(NamedTuple):
 
     alone: FloatArray  # P(Yₖ = 1)
     conditional: FloatArray  # P(Yₖ = 1 | Y₁ … Yₖ₋₁)
+    doubt: str = ""  # why the training lists contradict the model
 
 
 def predict_lists(model: ClickModel, train: ListBatch, test: ListBatch) -> Prediction:
@@ -62,7 +63,7 @@ def predict_lists(model: ClickModel, train: ListBatch, test: ListBatch) -> Predi
     fitted = model.fit(train.cells, max(train.length, test.length))
     evidence = fitted.evidence(train.cells)
     theta = per_item(posterior_mean(evidence.positive, evidence.negative), test)
-    return Prediction(fitted.predict(theta), fitted.predict(theta, test.clicks))
+    return Prediction(fitted.predict(theta), fitted.predict(theta, test.clicks), fitted.doubt)
 
 
 def posterior_mean(positive: FloatArray, negative: FloatArray) -> FloatArray:

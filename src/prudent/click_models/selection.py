@@ -77,7 +77,16 @@ class Choice:
         """The comparison as a manifest keeps it."""
         if self.comparison is None:
             return None
-        keys = ("model", "log_likelihood", "perplexity", "conditional_perplexity", "behind", "behind_se", "why")
+        keys = (
+            "model",
+            "log_likelihood",
+            "perplexity",
+            "conditional_perplexity",
+            "behind",
+            "behind_se",
+            "why",
+            "doubt",
+        )
         scores = [score for score in self.comparison.scores if not score.reference]
         return {
             "lists": self.comparison.train_lists + self.comparison.test_lists,
@@ -230,7 +239,7 @@ def _check_parts(train: ListBatch, test: ListBatch) -> None:
 def _score(name: str, predicted: Prediction, test: ListBatch) -> tuple[Score, FloatArray]:
     """The score before models are compared, and the log-likelihood of every list."""
     with np.errstate(divide="ignore"):  # log 0 = −∞: a click that the model excludes
-        alone, conditional = (np.log2(np.where(test.clicks, p, 1 - p)) for p in predicted)
+        alone, conditional = (np.log2(np.where(test.clicks, p, 1 - p)) for p in predicted[:2])
     likelihood = log_likelihood(predicted.conditional, test.clicks)
     excluded = int(test.n[np.isneginf(likelihood)].sum())
     lists = int(test.n.sum())
@@ -245,6 +254,7 @@ def _score(name: str, predicted: Prediction, test: ListBatch) -> tuple[Score, Fl
         predicted_ctr=tuple(_mean_by_position(predicted.alone, test).tolist()),
         seconds=0.0,
         why=why if excluded else "",
+        doubt=predicted.doubt,
     ), likelihood
 
 

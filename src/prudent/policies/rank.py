@@ -218,6 +218,7 @@ def manifest_of(
                 **{name: values.tolist() for name, values in plan.fitted.parameters.items()},
                 **({"prior": dict(plan.prior)} if plan.prior else {}),
             },
+            **({"doubt": plan.fitted.doubt} if plan.fitted.doubt else {}),
             "comparison": plan.choice.to_json(),
             "summary": {
                 "contexts": extent.contexts,
@@ -245,6 +246,8 @@ def learn(request: Request, extent: Extent, counts: Counts, samples: Callable[[]
     choice = _choose(request.model, counts)
     heavy, fair = samples()
     fitted = choice.model.fit(heavy.cells, extent.positions)
+    if fitted.doubt:
+        warnings.warn(fitted.doubt, PrudentWarning, stacklevel=3)
     evidence = fitted.evidence(fair.cells)
     bound = request.bound.learn(evidence, extent.pairs)
     if min(length, extent.most_listed) > extent.positions:
