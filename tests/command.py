@@ -23,7 +23,7 @@ class Ran(NamedTuple):
     err: str
 
     @property
-    def said(self) -> str:
+    def text(self) -> str:
         """Everything, with the line breaks that the width of a terminal put in taken out."""
         return " ".join((self.out + self.err).split())
 

@@ -113,7 +113,7 @@ def quick_counts(lists: Sequence[LoggedList]) -> prudent.Counts:
     return counts
 
 
-def as_shown(lists: Sequence[LoggedList]) -> prudent.counts.lists.ListBatch:
+def as_batch(lists: Sequence[LoggedList]) -> prudent.counts.lists.ListBatch:
     """The lists, numbered as the engine numbers them: by the sorted names of context and item."""
     pairs = sorted({(context, item) for context, items, _ in lists for item in items})
     contexts = sorted({context for context, _ in pairs})

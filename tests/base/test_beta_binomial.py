@@ -26,7 +26,7 @@ def by_scipy(positive: FloatArray, negative: FloatArray) -> tuple[float, float]:
             )
             for start in ((1.0, 1.0), (1.0, 10.0), (5.0, 5.0))
         ),
-        key=lambda found: found.fun,
+        key=lambda actual: actual.fun,
     )
     alpha, beta = np.exp(best.x)
     return float(alpha), float(beta)

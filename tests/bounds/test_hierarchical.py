@@ -54,12 +54,12 @@ def curve_of(fitted: HierarchicalPrior, some: Evidence) -> list[float]:
     shown: dict[int, list[float]] = {}
     for c, n in zip(some.context, some.impressions, strict=True):
         shown.setdefault(c, []).append(log1p(n))
-    found = []
+    actual = []
     for c, n in zip(some.context, some.impressions, strict=True):
         x = log1p(n) - sum(shown[c]) / len(shown[c])
         z = (x, max(0.0, x - fitted.knot) ** 2 / 4)
-        found.append(fitted.intercept + sum(b * of for b, of in zip(fitted.slopes, z, strict=False)))
-    return found
+        actual.append(fitted.intercept + sum(b * of for b, of in zip(fitted.slopes, z, strict=False)))
+    return actual
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -277,7 +277,7 @@ def test_mixing_counts_and_logs(folder: Path) -> None:
     assert run("count", "good.parquet", "-o", "counts.parquet").code == 0
     ran = run("rank", "counts.parquet", "good.parquet", "-o", "out.parquet")
     assert ran.code == 2
-    assert "counts.parquet holds counts and other files hold logs" in ran.said
+    assert "counts.parquet holds counts and other files hold logs" in ran.text
     with pytest.raises(CountsError, match=r"good\.parquet does not hold counts\. Make them with: prudent count"):
         prudent.Counts.read("counts.parquet", "good.parquet")
 
@@ -294,8 +294,8 @@ def test_counts_of_another_version(folder: Path) -> None:
     pq.write_table(old.replace_schema_metadata({"prudent_counts": "99"}), "old.parquet")
     ran = run("rank", "old.parquet", "-o", "out.parquet")
     assert ran.code == 3
-    assert "old.parquet has counts of version 99" in ran.said
-    assert "Count the log again" in ran.said
+    assert "old.parquet has counts of version 99" in ran.text
+    assert "Count the log again" in ran.text
 
 
 def test_counts_that_do_not_add_up(folder: Path) -> None:
@@ -304,7 +304,7 @@ def test_counts_that_do_not_add_up(folder: Path) -> None:
     run("count", "numbers.parquet", "-o", "integers.parquet")
     ran = run("rank", "text.parquet", "integers.parquet", "-o", "out.parquet")
     assert ran.code == 3
-    assert "they cannot be added" in ran.said
+    assert "they cannot be added" in ran.text
 
 
 def test_policy_given_as_a_log(folder: Path) -> None:
@@ -485,9 +485,9 @@ def test_few_bad_lists_are_reported_and_many_stop(folder: Path) -> None:
     Path("few.jsonl").write_text(jsonl(GOOD + 2 * bad))
     ran = run("count", "few.jsonl", "-o", "few.parquet")
     assert ran.code == 0
-    assert "Rejected 2 × context missing." in ran.said
+    assert "Rejected 2 × context missing." in ran.text
     assert prudent.Counts.read("few.parquet").tally.rejected == {"context missing": 2}
-    assert "2 × context missing" in run("rank", "few.parquet", "-o", "policy.parquet").said
+    assert "2 × context missing" in run("rank", "few.parquet", "-o", "policy.parquet").text
 
     Path("many.jsonl").write_text(jsonl(GOOD + 3 * bad))
     message = refused("many.jsonl")
@@ -739,7 +739,7 @@ def test_column_named_like_an_attack(folder: Path, evil: str) -> None:
         assert prudent.count(prudent.Log(name, layout=layout_of(name), context=evil)) == good
     missing = run("count", "good.jsonl", "-o", "out.parquet", "--context", evil)
     assert missing.code == 3
-    assert f"good.jsonl has no column {evil!r} for the context" in missing.said
+    assert f"good.jsonl has no column {evil!r} for the context" in missing.text
 
 
 # --- logs that teach little ---------------------------------------------------------------------------------------
@@ -749,23 +749,23 @@ def test_no_click_anywhere(folder: Path) -> None:
     Path("idle.jsonl").write_text(jsonl([{**row, "clicks": [0, 0, 0]} for row in GOOD]))
     ran = run("rank", "idle.jsonl", "-o", "out.parquet")
     assert ran.code == 3
-    assert "Not one of the 200 lists has a click" in ran.said
+    assert "Not one of the 200 lists has a click" in ran.text
     assert not os.path.exists("out.parquet")
     ran = run("check", "idle.jsonl")
     assert ran.code == 0
-    assert "The log has no click" in ran.said
+    assert "The log has no click" in ran.text
 
 
 def test_one_list_per_context(folder: Path) -> None:
     Path("single.jsonl").write_text(jsonl([{**row, "context": f"c{i}"} for i, row in enumerate(GOOD)]))
     ran = run("rank", "single.jsonl", "-o", "out.parquet")
     assert ran.code == 0
-    assert "pbm is not identified" in ran.said  # a note: dcm is used instead
+    assert "pbm is not identified" in ran.text  # a note: dcm is used instead
     assert len(prudent.Policy.read("out.parquet")) == LISTS
-    assert "200 contexts have a single list" in run("check", "single.jsonl").said
+    assert "200 contexts have a single list" in run("check", "single.jsonl").text
     ran = run("rank", "single.jsonl", "-o", "out.parquet", "--model", "pbm")
     assert ran.code == NotIdentifiedError.exit_code == 3
-    assert "pbm is not identified" in ran.said
+    assert "pbm is not identified" in ran.text
 
 
 def test_length_above_the_candidates(folder: Path) -> None:
@@ -777,7 +777,7 @@ def test_length_above_the_candidates(folder: Path) -> None:
 def test_everything_is_left_out(folder: Path) -> None:
     ran = run("rank", "good.parquet", "-o", "out.parquet", "--min-lists", 1000)
     assert ran.code == 3
-    assert "No context has a candidate and 1,000 logged lists" in ran.said
+    assert "No context has a candidate and 1,000 logged lists" in ran.text
     assert not Path("out.parquet").exists()
 
 
@@ -785,7 +785,7 @@ def test_everything_is_rejected(folder: Path) -> None:
     Path("bad.jsonl").write_text(jsonl([{"context": None, "items": ["a"], "clicks": [1]}] * 3))
     ran = run("check", "bad.jsonl")
     assert ran.code == 0
-    assert "context missing 3" in ran.said
+    assert "context missing 3" in ran.text
     assert run("rank", "bad.jsonl", "-o", "out.parquet", "--max-rejected", 1).code == 3
 
 

@@ -53,7 +53,7 @@ def fetch(query: str) -> list[tuple[object, ...]]:
 
 
 def test_help_has_the_defaults_of_the_function_and_leaves_the_command_alone(folder: Path) -> None:
-    assert f"[default: {DEFAULT_BOUND}]" in run("rank", "--help").said
+    assert f"[default: {DEFAULT_BOUND}]" in run("rank", "--help").text
     ran = run("rank", "log.parquet", "-o", "policy.parquet", "--baseline", "pi")  # which does not go with --bound
     assert ran.code == 0, ran.err
 
@@ -63,7 +63,7 @@ def test_help_has_the_defaults_of_the_function_and_leaves_the_command_alone(fold
 def test_help_of_a_command(command: str, option: str) -> None:
     ran = run(command, option)
     assert ran.code == 0
-    assert f"Usage: prudent {command}" in ran.said
+    assert f"Usage: prudent {command}" in ran.text
     assert ran.err == ""
 
 
@@ -123,7 +123,7 @@ def test_wrong_usage(folder: Path, args: list[str], said: str) -> None:
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
     ran = run(*(arg.replace("{here}", folder.name) for arg in args))
     assert ran.code == 2
-    assert said in re.sub(r" [│ ]*", " ", ran.said)
+    assert said in re.sub(r" [│ ]*", " ", ran.text)
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
 
 
@@ -137,19 +137,19 @@ def test_output_without_a_place(folder: Path, command: str) -> None:
     ):
         ran = run(command, *inputs, "-o", output)
         assert ran.code == 4
-        assert f"Cannot write {output}" in ran.said
-        assert said in ran.said
+        assert f"Cannot write {output}" in ran.text
+        assert said in ran.text
     assert Path("/dev/null").is_char_device()
 
 
 def test_one_of_each(folder: Path) -> None:
     ran = run("simulate", "-o", "one.parquet", "--lists", 1, "--contexts", 1, "--model", "cm")
-    assert ran.said == "Wrote 1 list of 1 context to one.parquet."
-    assert "Counted 1 list into one-counts.parquet." in run("count", "one.parquet", "-o", "one-counts.parquet").said
+    assert ran.text == "Wrote 1 list of 1 context to one.parquet."
+    assert "Counted 1 list into one-counts.parquet." in run("count", "one.parquet", "-o", "one-counts.parquet").text
     lists = [f'{{"context": "{context}", "items": ["a", "b"], "clicks": [1, 0]}}\n' for context in "qqr"]
     (folder / "three.jsonl").write_text("".join(lists))
     ran = run("rank", "three.jsonl", "-o", "policy.parquet", "--model", "cm", "--bound", "mle", "--min-lists", 2)
-    assert ran.said.startswith(
+    assert ran.text.startswith(
         "1 list by cm and mle, from 3 logged lists. Left out: 1 context with fewer than 2 logged lists."
     )
 
@@ -159,7 +159,7 @@ def test_a_list_of_equal_value_is_not_called_worse(folder: Path) -> None:
     assert run("simulate", "-o", "one.parquet", "--lists", 1, "--contexts", 1).code == 0
     ran = run("rank", "one.parquet", "-o", "policy.parquet", "--model", "dcm")
     assert ran.code == 0
-    assert "are worse than" not in ran.said
+    assert "are worse than" not in ran.text
 
 
 def test_what_comes_after_ranking(folder: Path) -> None:
@@ -192,8 +192,8 @@ def test_rank_from_log_and_from_counts_is_the_same(folder: Path) -> None:
 def test_columns_and_order_of_the_outputs(folder: Path) -> None:
     ran = run("rank", "log.parquet", "-o", "policy.parquet", "--scores", "scores.parquet", "--length", 3)
     assert ran.code == 0
-    assert "The lists are in policy.parquet." in ran.said
-    assert "Every candidate's scores are in scores.parquet." in ran.said
+    assert "The lists are in policy.parquet." in ran.text
+    assert "Every candidate's scores are in scores.parquet." in ran.text
     evidence = ["lower", "mean", "positive", "negative", "impressions"]
     policy, scores = (fetch(f"describe from '{name}'") for name in ("policy.parquet", "scores.parquet"))
     assert [row[0] for row in policy] == ["context", "rank", "item", *evidence]
@@ -230,9 +230,9 @@ def test_the_chain_on_text_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert run("simulate", "-o", name, "--lists", 500, "--contexts", 3, *layout).code == 0
     ran = run("check", name, *layout)
     assert ran.code == 0
-    assert "lists 500" in ran.said
-    assert "No list was rejected." in ran.said
-    assert run("count", name, "-o", "counts.parquet", *layout).said.startswith("Counted 500 lists into counts.parquet.")
+    assert "lists 500" in ran.text
+    assert "No list was rejected." in ran.text
+    assert run("count", name, "-o", "counts.parquet", *layout).text.startswith("Counted 500 lists into counts.parquet.")
     assert run("rank", "counts.parquet", "-o", "policy.parquet").code == 0
     assert len(prudent.Policy.read("policy.parquet")) == 3
 
@@ -260,7 +260,7 @@ def test_bad_candidates(folder: Path, content: str, said: str) -> None:
     Path("c.csv").write_text(content)
     ran = run("rank", "log.parquet", "-o", "x.parquet", "--candidates", "c.csv")
     assert ran.code == 3
-    assert said in ran.said
+    assert said in ran.text
     assert run("rank", "log.parquet", "-o", "x.parquet", "--candidates", "no.csv").code == 3
 
 
@@ -268,12 +268,12 @@ def test_one_file_under_two_names(folder: Path) -> None:
     Path("link.parquet").symlink_to("counts.parquet")
     for other in ("link.parquet", f"../{folder.name}/counts.parquet"):
         ran = run("rank", "counts.parquet", other, "-o", "x.parquet")
-        assert (ran.code, "is named twice" in ran.said) == (2, True)
+        assert (ran.code, "is named twice" in ran.text) == (2, True)
 
 
 def test_outputs_are_parquet(folder: Path) -> None:
     ran = run("rank", "log.parquet", "-o", "policy.csv")
-    assert (ran.code, "Name it policy.parquet" in ran.said) == (2, True)
+    assert (ran.code, "Name it policy.parquet" in ran.text) == (2, True)
 
 
 def test_reasons_in_a_counts_file_are_not_obeyed(folder: Path) -> None:
@@ -282,13 +282,13 @@ def test_reasons_in_a_counts_file_are_not_obeyed(folder: Path) -> None:
     for command in (["rank", "-o", "x.parquet"], ["check"]):
         ran = run(command[0], "counts.parquet", *command[1:])
         assert ESCAPE not in ran.out
-        assert "[bold]x\\x1b[31m" in ran.said
+        assert "[bold]x\\x1b[31m" in ran.text
 
 
 def test_min_lists(folder: Path) -> None:
     sizes = sorted(int(str(n)) for (n,) in fetch("select count(*) from 'log.parquet' group by context"))
     ran = run("rank", "log.parquet", "-o", "x.parquet", "--min-lists", sizes[3])
-    assert f"Left out: 3 contexts with fewer than {sizes[3]} logged lists." in ran.said
+    assert f"Left out: 3 contexts with fewer than {sizes[3]} logged lists." in ran.text
     assert len(prudent.Policy.read("x.parquet")) == 5
 
 
@@ -296,15 +296,15 @@ def test_check(folder: Path) -> None:
     for name in ("log.parquet", "counts.parquet"):
         ran = run("check", name)
         assert ran.code == 0
-        assert "lists 3,000" in ran.said
-        assert "click-through rate" in ran.said
-        assert "pbm (position-based) is identified" in ran.said
+        assert "lists 3,000" in ran.text
+        assert "click-through rate" in ran.text
+        assert "pbm (position-based) is identified" in ran.text
 
 
 def test_too_little_memory(folder: Path) -> None:
     ran = run("rank", "counts.parquet", "-o", "x.parquet", "--memory", "1MB")
     assert ran.code == 3
-    assert "Raise --memory" in ran.said
+    assert "Raise --memory" in ran.text
 
 
 # --- for machines -------------------------------------------------------------------------------------------------
@@ -507,6 +507,6 @@ def test_statistics_of_the_fit_are_for_verbose(bound: str, tmp_path: Path) -> No
     for word in ("prior", "wald", "Wald", "strength", "examination", "×"):
         assert word not in silent.out
     assert "examination by position: 1 " in verbose.out
-    assert FITTED.get(bound, "fitted prior: intercept ") in verbose.said
+    assert FITTED.get(bound, "fitted prior: intercept ") in verbose.text
     assert ("fitted prior" in verbose.out) == bool(FITTED.get(bound, True))
     assert "×" not in verbose.out

@@ -138,7 +138,7 @@ def agrees(score: Score, expected: dict[str, object]) -> None:
 @given(strategies.linked_logs(), st.data())
 def test_scores_equal_plain_loops(lists: list[LoggedList], data: st.DataObject) -> None:
     lists = data.draw(st.permutations(lists))
-    train, test = in_two(strategies.as_shown(lists), len(lists) * 3 // 4)
+    train, test = in_two(strategies.as_batch(lists), len(lists) * 3 // 4)
     assume(train.clicks.any())
     found = compare_lists(
         train, test, read_models([*MODELS, "dcm(tail=truncate)", "dcm(continuation=[.5, .4, .3, .2])"])
@@ -162,7 +162,7 @@ def test_references_equal_plain_loops(lists: list[LoggedList], data: st.DataObje
     """Click rates of items, under the fitted prior, and of positions, with one click and one skip added."""
     lists = data.draw(st.permutations(lists))
     assume(len(lists) > 1)
-    shown = strategies.as_shown(lists)
+    shown = strategies.as_batch(lists)
     train, test = in_two(shown, len(lists) // 2)
     assume(train.clicks.any())
     found = compare_lists(train, test, read_models(["dcm"]))
@@ -196,7 +196,7 @@ def test_distance_to_the_winner_is_the_mean_difference_on_the_same_lists(
     lists: list[LoggedList], data: st.DataObject
 ) -> None:
     lists = data.draw(st.permutations(lists))
-    train, test = in_two(strategies.as_shown(lists), len(lists) * 3 // 4)
+    train, test = in_two(strategies.as_batch(lists), len(lists) * 3 // 4)
     assume(train.clicks.any())
     found = compare_lists(train, test, read_models(["dcm", "pbm"]))
     of_each = {}
@@ -217,7 +217,7 @@ def test_a_worked_example() -> None:
     """One context, one position. Trained on 2 clicks of 4: θ = 3/6. Scored on a click, a skip and an unseen item."""
     train: list[LoggedList] = [("q", ("a",), (1,)), ("q", ("a",), (1,)), ("q", ("a",), (0,)), ("q", ("a",), (0,))]
     test: list[LoggedList] = [("q", ("a",), (1,)), ("q", ("a",), (0,)), ("q", ("b",), (1,))]
-    found = compare_lists(*in_two(strategies.as_shown(train + test), 4), read_models(MODELS))
+    found = compare_lists(*in_two(strategies.as_batch(train + test), 4), read_models(MODELS))
     for name in MODELS:
         assert found[name].log_likelihood == pytest.approx(log(1 / 2))
         assert found[name].perplexity == found[name].conditional_perplexity == pytest.approx(2)
@@ -325,7 +325,7 @@ def test_a_second_click_rules_cm_out() -> None:
 
 def test_pbm_that_is_not_identified_cannot_win() -> None:
     lists = still(300)
-    found = compare_lists(*in_two(strategies.as_shown(lists), 200), read_models(MODELS))
+    found = compare_lists(*in_two(strategies.as_batch(lists), 200), read_models(MODELS))
     assert found["pbm"].log_likelihood is None
     assert "not identified" in found["pbm"].why
     assert found["pbm"].by_position == found["pbm"].predicted_ctr == ()
@@ -333,7 +333,7 @@ def test_pbm_that_is_not_identified_cannot_win() -> None:
 
 
 def test_lists_without_a_click_can_be_scored_on() -> None:
-    found = compare_lists(*in_two(strategies.as_shown([*SWAPPED, ("q", ("a",), (0,))]), 60), read_models(MODELS))
+    found = compare_lists(*in_two(strategies.as_batch([*SWAPPED, ("q", ("a",), (0,))]), 60), read_models(MODELS))
     assert found.observed_ctr == (0.0,)
     assert all(score.behind_se is None for score in found.scores)  # a single list tells nothing of the spread
     assert not found.clear
@@ -358,7 +358,7 @@ def test_the_near_are_near_the_winner_and_nothing_is_said_of_each_other(behind: 
 
 def test_lists_longer_than_any_fitted_to() -> None:
     found = compare_lists(
-        *in_two(strategies.as_shown([*SWAPPED, ("q", ("a", "b", "c"), (0, 1, 1))]), 60), read_models(["dcm", "pbm"])
+        *in_two(strategies.as_batch([*SWAPPED, ("q", ("a", "b", "c"), (0, 1, 1))]), 60), read_models(["dcm", "pbm"])
     )
     assert len(found.observed_ctr) == 3
     # λ₂ was never seen: its pseudo-counts make it ½, and so is θ of c.
@@ -412,7 +412,7 @@ def test_scored_on_another_log(tmp_path: Path) -> None:
     train: list[LoggedList] = [("q", ("b", "c"), (1, 0)), ("q", ("c", "b"), (0, 1))] * 40
     test: list[LoggedList] = [("p", ("a", "z"), (0, 0)), ("q", ("a", "c"), (0, 0)), ("q", ("b", "c"), (1, 0))]
     found = compare(prudent.Log(strategies.table(train)), prudent.Log(strategies.table(test)))
-    expected = compare_lists(*in_two(strategies.as_shown(train + test), 80), read_models(MODELS))
+    expected = compare_lists(*in_two(strategies.as_batch(train + test), 80), read_models(MODELS))
     assert [score.model for score in found.scores] == [score.model for score in expected.scores]
     for one, other in zip(found.scores, expected.scores, strict=True):
         assert one.log_likelihood == pytest.approx(other.log_likelihood, rel=1e-12)
@@ -443,7 +443,7 @@ def test_a_reference_that_foresees_more_is_named() -> None:
     """Every context is new: what is known of items is worth nothing, and click rates by position are all there is."""
     generator = random.Random(5)
     lists: list[LoggedList] = [(f"q{i}", (f"a{i}", f"b{i}"), (int(generator.random() < 0.1), 0)) for i in range(400)]
-    found = compare_lists(*in_two(strategies.as_shown(lists), 300), read_models(["dcm"]))
+    found = compare_lists(*in_two(strategies.as_batch(lists), 300), read_models(["dcm"]))
     assert found.winner == "dcm"
     assert found.scores[0].model == "CTR by position"
     assert "plain CTR by position predicts better than any of them: 100% of the impressions" in found.verdict
@@ -500,9 +500,9 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_command(logs: Path, tmp_path: Path) -> None:
     ran = run("compare", logs / "dcm.parquet", "-o", tmp_path / "chart.svg")
     assert (ran.code, ran.err) == (0, "")
-    assert "dcm wins" in ran.said
-    assert "click-through rate by position" in ran.said
-    assert "cm: " in ran.said
+    assert "dcm wins" in ran.text
+    assert "click-through rate by position" in ran.text
+    assert "cm: " in ran.text
     assert (tmp_path / "chart.svg").read_text(encoding="utf-8").startswith("<svg")
 
 
@@ -545,7 +545,7 @@ def test_command_for_machines(logs: Path) -> None:
 def test_command_on_later_lists(logs: Path) -> None:
     ran = run("compare", logs / "pbm.parquet", "--test", logs / "pbm.parquet", "--length", 2, "--json")
     found = json.loads(ran.out)
-    assert "pbm.parquet is both fitted and scored: its scores are too good." in ran.said
+    assert "pbm.parquet is both fitted and scored: its scores are too good." in ran.text
     assert found["train_lists"] == found["test_lists"] == 6_000
     assert found["manifest"]["settings"]["split"] == {"by": "log"}
     assert run("compare", logs / "pbm.parquet", "--test", logs / "dcm.parquet", "--json").err == ""
@@ -568,14 +568,14 @@ def test_command_on_later_lists(logs: Path) -> None:
 def test_command_says_what_is_wrong(logs: Path, options: list[str], code: int, said: str) -> None:
     ran = run("compare", logs / "cm.parquet", *options)
     assert ran.code == code
-    assert said in ran.said
+    assert said in ran.text
 
 
 def test_command_wants_the_log_itself(logs: Path, tmp_path: Path) -> None:
     assert run("count", logs / "cm.parquet", "-o", tmp_path / "counts.parquet").code == 0
     ran = run("compare", tmp_path / "counts.parquet")
     assert ran.code == 3
-    assert "whole lists" in ran.said
+    assert "whole lists" in ran.text
 
 
 # --- what auto makes of it ----------------------------------------------------------------------------------------
@@ -605,7 +605,7 @@ def test_rank_takes_the_same_winner_from_a_log_and_from_its_counts(kind: str, lo
     for source in (log, counts, log):
         ran = run("rank", source, "-o", policy)
         assert ran.code == 0
-        assert f"auto: {kind}. Held-out log-likelihood per list: {kind} " in ran.said
+        assert f"auto: {kind}. Held-out log-likelihood per list: {kind} " in ran.text
         manifests.append(json.loads(Path(f"{policy}.manifest.json").read_text(encoding="utf-8")))
     for manifest in manifests:
         assert (manifest["settings"]["asked_model"], manifest["settings"]["model"]) == ("auto", kind)
@@ -616,7 +616,7 @@ def test_rank_takes_the_same_winner_from_a_log_and_from_its_counts(kind: str, lo
 
 def test_auto_takes_the_simpler_model_in_a_near_tie(monkeypatch: pytest.MonkeyPatch) -> None:
     """dcm is ahead of pbm by .01 ± .006: not by two standard errors."""
-    lists = strategies.as_shown(SWAPPED * 20)
+    lists = strategies.as_batch(SWAPPED * 20)
 
     def near(behind: float) -> Comparison:
         scores = (
@@ -643,7 +643,7 @@ def test_auto_compares_on_the_sample_that_counts_keep(logs: Path) -> None:
 
 
 def test_auto_says_where_the_simplest_model_is_not_identified() -> None:
-    choice = choose(strategies.as_shown(still(1_200)))
+    choice = choose(strategies.as_batch(still(1_200)))
     assert str(choice.model) == "dcm"
     assert choice.assumed
     assert "pbm is not identified" in choice.note
@@ -651,7 +651,7 @@ def test_auto_says_where_the_simplest_model_is_not_identified() -> None:
 
 @pytest.mark.parametrize("lists", [SWAPPED * 8, [("q", ("a",), (0,))] * 1_000], ids=["few lists", "no clicks"])
 def test_auto_does_not_compare_what_cannot_be_told_apart(lists: list[LoggedList]) -> None:
-    assert choose(strategies.as_shown(lists)) == Choice(prudent.click_models.parse("pbm"))
+    assert choose(strategies.as_batch(lists)) == Choice(prudent.click_models.parse("pbm"))
 
 
 def test_a_model_that_is_named_is_taken_as_it_is() -> None:

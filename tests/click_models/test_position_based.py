@@ -46,9 +46,9 @@ def test_given_examination_equals_a_plain_loop(lists: list[LoggedList], examinat
         model = PositionBased(counts=kind, examination=tuple(examination))  # type: ignore[arg-type]
         fitted = model.fit(counts.cells, counts.cells.positions)
         evidence = fitted.evidence(counts.cells)
-        found, expected = by_name(lists, evidence.positive, evidence.negative), loop(lists, examination)
+        actual, expected = by_name(lists, evidence.positive, evidence.negative), loop(lists, examination)
         for pair in expected:
-            assert found[pair] == pytest.approx(expected[pair], rel=1e-9, abs=1e-9)
+            assert actual[pair] == pytest.approx(expected[pair], rel=1e-9, abs=1e-9)
         assert fitted.examination.tolist() == examination[: reference.longest(lists)]
         assert fitted.parameters == {}
 
@@ -58,9 +58,9 @@ def test_given_examination_equals_a_plain_loop(lists: list[LoggedList], examinat
 def test_per_position_equals_a_plain_loop(lists: list[LoggedList]) -> None:
     pairs = sorted(reference.impressions(lists))
     columns = per_position(quick_counts(lists).cells)
-    found = {(pairs[pair], k): (n, clicks) for pair, k, n, clicks in zip(*columns, strict=True)}
+    actual = {(pairs[pair], k): (n, clicks) for pair, k, n, clicks in zip(*columns, strict=True)}
     expected = reference.per_position(lists)
-    assert found == {(pair, k): cell for pair, cells in expected.items() for k, cell in cells.items()}
+    assert actual == {(pair, k): cell for pair, cells in expected.items() for k, cell in cells.items()}
 
 
 def fitted_examination(model: PositionBased, lists: list[LoggedList]) -> FloatArray:
@@ -83,9 +83,9 @@ def test_em_equals_a_plain_loop(lists: list[LoggedList], smooth: float) -> None:
     evidence = PositionBased(smooth=smooth).evidence(quick_counts(lists))
     examination = evidence.fitted.parameters["examination"]
     np.testing.assert_allclose(examination, reference.examination_em(lists, smooth), atol=1e-4)
-    found = by_name(lists, evidence.positive, evidence.negative)
+    actual = by_name(lists, evidence.positive, evidence.negative)
     for pair, value in reference.examined(lists, examination.tolist()).items():
-        assert found[pair] == pytest.approx(value, abs=1e-9)
+        assert actual[pair] == pytest.approx(value, abs=1e-9)
 
 
 def a_simulated_log(lists: int = 4_000, seed: int = 3) -> list[LoggedList]:
@@ -101,8 +101,8 @@ def a_simulated_log(lists: int = 4_000, seed: int = 3) -> list[LoggedList]:
 
 def test_em_equals_a_plain_loop_at_the_default_smoothing() -> None:
     lists = a_simulated_log()
-    found = fitted_examination(PositionBased(), lists)
-    np.testing.assert_allclose(found, reference.examination_em(lists, smooth=0.01), atol=1e-4)
+    actual = fitted_examination(PositionBased(), lists)
+    np.testing.assert_allclose(actual, reference.examination_em(lists, smooth=0.01), atol=1e-4)
 
 
 @settings(max_examples=40, deadline=None)
@@ -118,16 +118,16 @@ def test_als_equals_a_plain_loop(lists: list[LoggedList]) -> None:
 
 def test_als_equals_a_plain_loop_on_a_longer_log() -> None:
     lists = a_simulated_log()
-    found = fitted_examination(PositionBased(solver="als"), lists)
-    assert found == pytest.approx(reference.examination_als(lists), abs=1e-4)
+    actual = fitted_examination(PositionBased(solver="als"), lists)
+    assert actual == pytest.approx(reference.examination_als(lists), abs=1e-4)
 
 
 @pytest.mark.parametrize("solver", ["em", "als"])
 def test_recovers_p(solver: str) -> None:
     """With 40,000 lists the largest error over seeds 0 to 9 is .018 (em) or .022 (als); the seed here is 3."""
     lists = a_simulated_log(40_000)
-    found = fitted_examination(PositionBased(solver=solver), lists)  # type: ignore[arg-type]
-    np.testing.assert_allclose(found, np.arange(1, 7) ** -0.7, atol=0.025)
+    actual = fitted_examination(PositionBased(solver=solver), lists)  # type: ignore[arg-type]
+    np.testing.assert_allclose(actual, np.arange(1, 7) ** -0.7, atol=0.025)
 
 
 @pytest.mark.parametrize("solver", ["em", "als"])
@@ -139,8 +139,8 @@ def test_rare_items_have_no_say_in_p(solver: str) -> None:
     with_them = five * 9
     without = [(context, items[:5], clicks[:5]) for context, items, clicks in with_them]
     model = PositionBased(solver=solver)  # type: ignore[arg-type]
-    found, expected = (fitted_examination(model, lists + more) for more in (with_them, without))
-    np.testing.assert_allclose(found, expected, atol=1e-9)
+    actual, expected = (fitted_examination(model, lists + more) for more in (with_them, without))
+    np.testing.assert_allclose(actual, expected, atol=1e-9)
 
 
 def test_weighted_counts_need_a_p_above_zero() -> None:

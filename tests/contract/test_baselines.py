@@ -15,7 +15,7 @@ from prudent.counts.lists import ListBatch
 from prudent.policies.baselines import Choice, baselines, clip_for, fold
 from tests.contract.test_spelling import values
 from tests.reference import LoggedList
-from tests.strategies import as_shown, logs
+from tests.strategies import as_batch, logs
 
 every_baseline = pytest.mark.parametrize("name", list(baselines))
 clipped = [name for name in baselines if any(field.name == "clip" for field in fields(baselines[name]))]  # type: ignore[arg-type]
@@ -49,7 +49,7 @@ def test_refuses_a_clip_that_caps_nothing(name: str, clip: str) -> None:
 @every_baseline
 @given(data=st.data())
 def test_lists_are_lists(name: str, data: st.DataObject) -> None:
-    shown = as_shown(data.draw(logs()))
+    shown = as_batch(data.draw(logs()))
     choice = data.draw(values(baselines, name)).choose(fold(shown))
     row, context, rank = choice.lists
     assert len(set(row.tolist())) == len(row), "no item twice"
@@ -70,9 +70,9 @@ def test_lists_are_lists(name: str, data: st.DataObject) -> None:
 @every_baseline
 @given(data=st.data())
 def test_lists_alone_are_the_same_lists(name: str, data: st.DataObject) -> None:
-    baseline, totals = data.draw(values(baselines, name)), fold(as_shown(data.draw(logs())))
-    for found, expected in zip(baseline.lists(totals), baseline.choose(totals).lists, strict=True):
-        assert found.tolist() == expected.tolist()
+    baseline, totals = data.draw(values(baselines, name)), fold(as_batch(data.draw(logs())))
+    for actual, expected in zip(baseline.lists(totals), baseline.choose(totals).lists, strict=True):
+        assert actual.tolist() == expected.tolist()
 
 
 @every_baseline
@@ -80,9 +80,9 @@ def test_lists_alone_are_the_same_lists(name: str, data: st.DataObject) -> None:
 def test_neither_order_nor_rows_matter(name: str, data: st.DataObject) -> None:
     """Shuffled, and with equal lists in one row or in several: the same to the last bit."""
     baseline, lists = data.draw(values(baselines, name)), data.draw(logs())
-    expected = baseline.choose(fold(as_shown(lists)))
-    assert same(baseline.choose(fold(as_shown(random.Random(0).sample(lists, len(lists))))), expected)
-    shown = as_shown(lists)
+    expected = baseline.choose(fold(as_batch(lists)))
+    assert same(baseline.choose(fold(as_batch(random.Random(0).sample(lists, len(lists))))), expected)
+    shown = as_batch(lists)
     rows, which = np.unique(np.hstack([shown.items, shown.clicks]), axis=0, return_inverse=True)
     items, clicks = np.hsplit(rows, 2)
     together = ListBatch(shown.context, items, clicks > 0, np.bincount(which.ravel()))
@@ -92,7 +92,7 @@ def test_neither_order_nor_rows_matter(name: str, data: st.DataObject) -> None:
 @every_baseline
 @given(data=st.data())
 def test_a_log_shown_twice_says_the_same(name: str, data: st.DataObject) -> None:
-    baseline, shown = data.draw(values(baselines, name)), as_shown(data.draw(logs()))
+    baseline, shown = data.draw(values(baselines, name)), as_batch(data.draw(logs()))
     once = baseline.choose(fold(shown))
     twice = baseline.choose(fold(ListBatch(shown.context, shown.items, shown.clicks, 2 * shown.n)))
     assert twice.lists.row.tolist() == once.lists.row.tolist()
@@ -103,7 +103,7 @@ def test_a_log_shown_twice_says_the_same(name: str, data: st.DataObject) -> None
 @every_baseline
 def test_without_clicks_nothing_is_worth_anything(name: str) -> None:
     lists: list[LoggedList] = [("x", ("a", "b"), (0, 0)), ("x", ("b", "a"), (0, 0)), ("x", ("b", "a"), (0, 0))]
-    choice = baselines[name]().choose(fold(as_shown(lists)))
+    choice = baselines[name]().choose(fold(as_batch(lists)))
     assert choice.lists.row.tolist() == [1, 0], "what was shown most"
     assert not np.any([*choice.adds, *choice.best, *choice.incumbent])
 

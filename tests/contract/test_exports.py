@@ -193,12 +193,12 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> prudent.Policy:
 @every_target
 def test_the_same_policy_gives_the_same_bytes(to: str, large: prudent.Policy, tmp_path: Path) -> None:
     to = f"{to}(rules=1000)" if to == "elasticsearch-rules" else to
-    found = []
+    actual = []
     for threads, memory in ((1, "200MB"), (4, None)):
         prudent.export(large, tmp_path / "exported", format=to, engine=prudent.DuckDB(memory=memory, threads=threads))
-        found.append((tmp_path / "exported").read_bytes())
-    assert found[0] == found[1]
-    places = [found[0].find(context) for context in (b"c0x0", b"c3x7003", b"c6x9")]
+        actual.append((tmp_path / "exported").read_bytes())
+    assert actual[0] == actual[1]
+    places = [actual[0].find(context) for context in (b"c0x0", b"c3x7003", b"c6x9")]
     assert 0 <= places[0] < places[1] < places[2]
 
 

@@ -36,7 +36,7 @@ def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 def by_command(folder: Path, source: str) -> Answer:
     done = run("rank", folder / source, "-o", folder / "policy.parquet")
-    assert done.code == 0, done.said
+    assert done.code == 0, done.text
     return answer(prudent.Policy.read(folder / "policy.parquet"))
 
 

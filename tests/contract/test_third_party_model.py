@@ -66,14 +66,14 @@ def folder(model: str, environment: Mapping[str, str], tmp_path_factory: pytest.
     simulate = ["simulate", "--model", model, "--lists", 4_000, *settings, "-o", "log.parquet"]
     for command in (simulate, ["split", "log.parquet", "-o", "parts"]):
         done = run_process(*command, env=environment, folder=folder)
-        assert done.code == 0, done.said
+        assert done.code == 0, done.text
     return folder
 
 
 def test_every_command_takes_the_model(model: str, folder: Path, environment: Mapping[str, str]) -> None:
     def run(*command: object, codes: tuple[int, ...] = (0,)) -> Ran:
         done = run_process(*command, env=environment, folder=folder)
-        assert done.code in codes, done.said
+        assert done.code in codes, done.text
         return done
 
     train, holdout = "parts/train.parquet", "parts/holdout.parquet"
@@ -110,7 +110,7 @@ def test_so_does_python(model: str, folder: Path, environment: Mapping[str, str]
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
-    assert "distracted" in found["compare"]
-    assert found["tune"].startswith(model)
-    assert all(value > 0 for value in found["evaluate"])
+    actual = json.loads(done.stdout)
+    assert "distracted" in actual["compare"]
+    assert actual["tune"].startswith(model)
+    assert all(value > 0 for value in actual["evaluate"])

@@ -51,14 +51,14 @@ NUMBERED: list[LoggedList] = [(7, (1, 2, -3), (0, 1, 1)), (-7, (2**62, 1), (0, 0
 
 def histogram(counts: prudent.Counts) -> dict[tuple[Any, ...], int]:
     rows = duckdb.execute(counts.sql).fetchall()
-    found = {row[:-1]: row[-1] for row in rows}
-    assert len(found) == len(rows), "one row per cell"
-    return found
+    actual = {row[:-1]: row[-1] for row in rows}
+    assert len(actual) == len(rows), "one row per cell"
+    return actual
 
 
-def assert_same_cells(found: Cells, expected: Cells) -> None:
+def assert_same_cells(actual: Cells, expected: Cells) -> None:
     for field in fields(Cells):
-        np.testing.assert_array_equal(getattr(found, field.name), getattr(expected, field.name))
+        np.testing.assert_array_equal(getattr(actual, field.name), getattr(expected, field.name))
 
 
 # --- what is counted ----------------------------------------------------------------------------------------------
@@ -126,8 +126,8 @@ def test_cells_are_the_histogram_in_the_order_of_names(lists: list[LoggedList]) 
     assert counts.pairs.fetchall() == pairs
     assert [contexts[number] for number in cells.context] == [context for context, _ in pairs]
     columns = (cells.pair, cells.position, cells.prev, cells.click, cells.more, cells.n)
-    found = [tuple(row) for row in zip(*(column.tolist() for column in columns), strict=True)]
-    assert found == sorted((pairs.index(key[:2]), *key[2:], n) for key, n in expected.items())
+    actual = [tuple(row) for row in zip(*(column.tolist() for column in columns), strict=True)]
+    assert actual == sorted((pairs.index(key[:2]), *key[2:], n) for key, n in expected.items())
     assert (cells.pairs, cells.contexts, cells.positions) == (len(pairs), len(contexts), reference.longest(lists))
     assert_same_cells(cells, quick_counts(lists).cells)
     shown = reference.impressions(lists)
@@ -233,8 +233,8 @@ def test_weights_are_exact(parts: list[tuple[list[LoggedList], int]]) -> None:
     pairs = sorted({key[:2] for key in expected})
     cells = weighted.cells
     columns = (cells.pair, cells.position, cells.prev, cells.click, cells.more, cells.n)
-    found = [(*row[:-1], Fraction(row[-1])) for row in zip(*(column.tolist() for column in columns), strict=True)]
-    assert found == sorted((pairs.index(key[:2]), *key[2:], n) for key, n in expected.items())
+    actual = [(*row[:-1], Fraction(row[-1])) for row in zip(*(column.tolist() for column in columns), strict=True)]
+    assert actual == sorted((pairs.index(key[:2]), *key[2:], n) for key, n in expected.items())
     assert weighted.pairs.fetchall() == pairs
     assert weighted.tally == total.tally  # what was read, not what it weighs
 

@@ -52,12 +52,12 @@ def write_files(folder: Path, lists: list[LoggedList], *names: str) -> None:
 
 
 @given(st.sets(spans, min_size=1, max_size=12))
-def test_a_range_supersedes_what_lies_inside_it(found: set[Span]) -> None:
+def test_a_range_supersedes_what_lies_inside_it(actual: set[Span]) -> None:
     """The same rule, said once more by comparing each with each."""
-    inside = {one for one in found if any(one.first >= o.first and one.last <= o.last for o in found - {one})}
-    kept = found - inside
+    inside = {one for one in actual if any(one.first >= o.first and one.last <= o.last for o in actual - {one})}
+    kept = actual - inside
     overlap = any(one.first <= other.last and other.first <= one.last for one in kept for other in kept - {one})
-    files = [file_of(span) for span in sorted(found)]
+    files = [file_of(span) for span in sorted(actual)]
     if overlap:
         with pytest.raises(CountsError, match=r"day=.* and day=.* have days in common, which would count twice"):
             in_force(files)
@@ -95,16 +95,16 @@ def test_days_and_weights_are_those_of_a_plain_loop(
             expected[day] = Fraction(round(UNIT * 2 ** (-(max(expected) - day).days / half_life)), UNIT)
     expected = {day: weight for day, weight in expected.items() if weight > 0}
 
-    def found() -> Chosen:
+    def actual() -> Chosen:
         length = f"{half_life}d" if as_text and half_life else half_life
         since, until = (str(day) if as_text and day else day for day in (first, last))
         return choose([file_of(Span(day, day)) for day in days], since, until, length)
 
     if not expected:
         with pytest.raises(CountsError, match=rf"There is no day .*the days are from {days[0]} to {days[-1]}"):
-            found()
+            actual()
         return
-    chosen = found()
+    chosen = actual()
     assert chosen.files == tuple(file_of(Span(day, day)) for day in expected)
     assert chosen.days == Days(min(expected), max(expected), len(expected), first, last, half_life)
     if half_life is None:
@@ -373,8 +373,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for day in (1, 2, 3):
         ran = run("count", "log.parquet", "-o", "counts", "--day", f"2026-11-0{day}")
         assert ran.code == 0
-        assert f"into counts/day=2026-11-0{day}/counts.parquet." in ran.said
-        assert "Next: prudent rank counts -o policy.parquet" in ran.said
+        assert f"into counts/day=2026-11-0{day}/counts.parquet." in ran.text
+        assert "Next: prudent rank counts -o policy.parquet" in ran.text
     return tmp_path
 
 
@@ -387,7 +387,7 @@ def test_rank_a_folder(folder: Path) -> None:
             expected = bytes_
         assert bytes_ == expected
     ran = run("rank", "counts", "-o", "policy.parquet", "--since", "1d", "--until", "2026-11-03", "--half-life", "1d")
-    assert "Read: 2 days from 2026-11-02 to 2026-11-03, with a half-life of 1 day." in ran.said
+    assert "Read: 2 days from 2026-11-02 to 2026-11-03, with a half-life of 1 day." in ran.text
     policy = prudent.Policy.read("policy.parquet")
     second, third = date(2026, 11, 2), date(2026, 11, 3)
     assert policy.manifest.sources["training"].days == Days(second, third, 2, second, third, 1.0)
@@ -414,10 +414,10 @@ def test_check_a_folder(folder: Path) -> None:
 def test_compact_on_the_command_line(folder: Path) -> None:
     ran = run("compact", "counts", "--before", "2026-11-03")
     assert ran.code == 0
-    assert "Merged 2 days, 2026-11-01 to 2026-11-02, into counts/day=2026-11-01..2026-11-02/counts.parquet." in ran.said
-    assert "rows 36 18" in ran.said
+    assert "Merged 2 days, 2026-11-01 to 2026-11-02, into counts/day=2026-11-01..2026-11-02/counts.parquet." in ran.text
+    assert "rows 36 18" in ran.text
     assert (
-        run("compact", "counts", "--before", "0d").said
+        run("compact", "counts", "--before", "0d").text
         == "Nothing to merge: fewer than two days are before 2026-11-03."
     )
     done = json.loads(run("compact", "counts", "--before", "2027-01-01", "--json").out)
@@ -468,7 +468,7 @@ def test_wrong_usage(folder: Path, args: list[str], code: int, said: str) -> Non
     before = sorted(folder.rglob("*"))
     ran = run(*args)
     assert ran.code == code
-    assert said in ran.said
+    assert said in ran.text
     assert sorted(folder.rglob("*")) == before
 
 
@@ -615,8 +615,8 @@ def test_a_day_behind_a_symbolic_link_counts_once(tmp_path: Path) -> None:
     write_day(SMALL, tmp_path / "counts", "2026-11-02")
     (tmp_path / "counts" / "day=2026-11-01").symlink_to(tmp_path / "elsewhere" / "day=2026-11-01")
     (tmp_path / "counts" / "day=2026-11-02" / "loop").symlink_to(tmp_path / "counts")
-    found = prudent.Counts.read(tmp_path / "counts")
-    assert [file.parent.name for file in found.files] == ["day=2026-11-01", "day=2026-11-02"]
+    actual = prudent.Counts.read(tmp_path / "counts")
+    assert [file.parent.name for file in actual.files] == ["day=2026-11-01", "day=2026-11-02"]
 
 
 def test_a_day_that_spark_wrote_is_not_doubled(tmp_path: Path) -> None:

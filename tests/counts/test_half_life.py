@@ -28,8 +28,8 @@ def test_the_page_has_the_table(measured: dict[tuple[str, str], tuple[Any, Any]]
     table = {(row[0].strip(), row[1].strip(" `").partition("(")[0]): [float(cell) for cell in row[3:]] for row in lines}
     assert table.keys() == measured.keys()
     for key, (full, decayed) in measured.items():
-        found = [number for pair in zip(full, decayed, strict=True) for number in pair]
-        assert table[key] == pytest.approx(found, abs=0.006)
+        actual = [number for pair in zip(full, decayed, strict=True) for number in pair]
+        assert table[key] == pytest.approx(actual, abs=0.006)
 
 
 def test_while_nothing_moves_bounds_keep_their_promise_and_a_half_life_makes_them_careful(

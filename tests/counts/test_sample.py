@@ -16,7 +16,7 @@ from prudent.storage import sketch
 from prudent.storage.parquet import counts_footer, read_footer
 from prudent.storage.sketch import FEWEST_CONTEXTS
 from tests.reference import LoggedList
-from tests.strategies import as_shown, count, table
+from tests.strategies import as_batch, count, table
 
 MOST_LISTS = 12
 
@@ -34,12 +34,12 @@ def sampled(lists: list[LoggedList]) -> list[LoggedList]:
     return [one for one in lists if str(one[0]) in chosen]
 
 
-def assert_same(found: ListBatch, lists: list[LoggedList]) -> None:
+def assert_same(actual: ListBatch, lists: list[LoggedList]) -> None:
     """The same lists, in the order of names; equal ones in one row."""
-    expected = as_shown(sorted(lists))
-    np.testing.assert_array_equal(found.context, expected.context)
-    np.testing.assert_array_equal(np.repeat(found.items, found.n, axis=0), expected.items)
-    np.testing.assert_array_equal(np.repeat(found.clicks, found.n, axis=0), expected.clicks)
+    expected = as_batch(sorted(lists))
+    np.testing.assert_array_equal(actual.context, expected.context)
+    np.testing.assert_array_equal(np.repeat(actual.items, actual.n, axis=0), expected.items)
+    np.testing.assert_array_equal(np.repeat(actual.clicks, actual.n, axis=0), expected.clicks)
 
 
 @pytest.fixture
@@ -74,9 +74,9 @@ def test_written_and_added_in_any_grouping(lists: list[LoggedList], tmp_path_fac
     (one + two).write(folder / "both.parquet")
     both = prudent.Counts.read(folder / "both.parquet")
     assert both == one + two
-    found, expected = (both + three).sample(), (one + two + three).sample()
+    actual, expected = (both + three).sample(), (one + two + three).sample()
     for name in ("context", "items", "clicks", "n"):
-        np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
+        np.testing.assert_array_equal(getattr(actual, name), getattr(expected, name))
 
 
 def test_a_sample_of_fewer_lists_than_it_may_have_is_the_log(tmp_path: Path) -> None:

@@ -59,11 +59,11 @@ def content(*paths: Path) -> Counter[str]:
 def test_every_list_is_on_one_side_with_all_its_columns(tmp_path: Path, ending: str) -> None:
     log = write(lists(), tmp_path / f"log.{ending}")
     train, holdout = tmp_path / "train.parquet", tmp_path / "holdout.parquet"
-    found = prudent.split(log, tmp_path, holdout=0.25)
+    actual = prudent.split(log, tmp_path, holdout=0.25)
     assert content(train, holdout) == Counter(json.dumps(one) for one in lists())
-    assert found.train.lists + found.holdout.lists == 400
+    assert actual.train.lists + actual.holdout.lists == 400
     # A binomial number: 100 ± 4 standard deviations of √75.
-    assert 65 < found.holdout.lists < 135
+    assert 65 < actual.holdout.lists < 135
     # Equal lists are not all on one side.
     assert {one["note"] for one in pq.read_table(holdout).to_pylist()} & {"same"}
     assert {one["note"] for one in pq.read_table(train).to_pylist()} & {"same"}
@@ -75,12 +75,12 @@ def test_every_list_is_on_one_side_with_all_its_columns(tmp_path: Path, ending: 
 def test_impressions_stay_whole(tmp_path: Path, ending: str) -> None:
     log = prudent.Log(write(rows(), tmp_path / f"log.{ending}"), layout="rows")
     parts = tmp_path / "train.parquet", tmp_path / "holdout.parquet"
-    found = prudent.split(log, tmp_path, holdout=0.3)
+    actual = prudent.split(log, tmp_path, holdout=0.3)
     ids = [{one["impression"] for one in pq.read_table(part).to_pylist()} for part in parts]
     assert not ids[0] & ids[1]
-    assert (len(ids[0]), len(ids[1])) == (found.train.lists, found.holdout.lists)
+    assert (len(ids[0]), len(ids[1])) == (actual.train.lists, actual.holdout.lists)
     counted = [prudent.count(prudent.Log(part, layout="rows")) for part in parts]
-    assert [counts.tally.lists for counts in counted] == [found.train.lists, found.holdout.lists]
+    assert [counts.tally.lists for counts in counted] == [actual.train.lists, actual.holdout.lists]
     assert counted[0] + counted[1] == prudent.count(log)
 
 
@@ -108,10 +108,10 @@ def test_another_seed_is_another_split(tmp_path: Path) -> None:
 def test_the_latest_are_held_out(tmp_path: Path, ending: str) -> None:
     log = prudent.Log(write(lists(), tmp_path / f"log.{ending}"))
     parts = tmp_path / "train.parquet", tmp_path / "holdout.parquet"
-    found = prudent.split(log, tmp_path, holdout=0.23, by="time", time="day")
+    actual = prudent.split(log, tmp_path, holdout=0.23, by="time", time="day")
     days = [{one["day"] for one in pq.read_table(part).to_pylist()} for part in parts]
     assert max(days[0]) < min(days[1])
-    assert found.holdout.lists == 80  # 20 lists a day: four days are no more than 23 %, five would be
+    assert actual.holdout.lists == 80  # 20 lists a day: four days are no more than 23 %, five would be
     assert {type(day) for day in days[0]} == {str}
 
 
@@ -119,8 +119,8 @@ def test_times_in_text_files_are_numbers(tmp_path: Path) -> None:
     """9 is earlier than 10; and an impression has the time of its first row."""
     log = prudent.Log(write(rows(), tmp_path / "log.csv"), layout="rows")
     parts = tmp_path / "train.parquet", tmp_path / "holdout.parquet"
-    found = prudent.split(log, tmp_path, holdout=0.1, by="time", time="seconds")
-    assert (found.train.lists, found.holdout.lists) == (90, 10)
+    actual = prudent.split(log, tmp_path, holdout=0.1, by="time", time="seconds")
+    assert (actual.train.lists, actual.holdout.lists) == (90, 10)
     assert min(int(one["seconds"]) for one in pq.read_table(parts[1]).to_pylist()) == 271
 
 
@@ -183,8 +183,8 @@ def test_a_part_with_too_many_bad_lists_is_told_of(tmp_path: Path, layout: str) 
     ran = run("split", log, "--layout", layout, "--by", "time", "--time", "day", "-o", tmp_path / "parts")
     assert ran.code == 0
     held_out = tmp_path / "parts" / "holdout.parquet"
-    assert f"3 of 80 lists in {held_out} are rejected (3.8%): 3 × click other than 0 or 1. Fix or" in ran.said
-    assert "train.parquet are rejected" not in ran.said
+    assert f"3 of 80 lists in {held_out} are rejected (3.8%): 3 × click other than 0 or 1. Fix or" in ran.text
+    assert "train.parquet are rejected" not in ran.text
     assert run("split", log, "--layout", layout, "-o", tmp_path / "parts").code == 0
 
 

@@ -27,8 +27,8 @@ def logged(kind: str, folder: Path, lists: int) -> tuple[prudent.Counts, list[pl
 
 
 def shares(model: plain_models.CascadeModel | plain_models.DependentClickModel, counts: prudent.Counts) -> np.ndarray:
-    found = [model.attraction[context][item] for context, item in counts.pairs.fetchall()]
-    return np.array([(share.hits, share.trials) for share in found])
+    actual = [model.attraction[context][item] for context, item in counts.pairs.fetchall()]
+    return np.array([(share.hits, share.trials) for share in actual])
 
 
 def test_plain_cascade_counts_what_prudent_counts(tmp_path: Path) -> None:

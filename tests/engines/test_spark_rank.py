@@ -326,14 +326,14 @@ def test_errors_are_one_line(what: str, counts: prudent.Counts, quick: SparkSess
 def test_count_and_rank_on_the_command_line(log: Path, counts: prudent.Counts, tmp_path: Path) -> None:
     spark = ("--engine", "spark", "--master", "local[2]", "--conf", "spark.sql.shuffle.partitions=2")
     ran = run("count", log, "-o", tmp_path / "counts.parquet", *spark)
-    assert (ran.code, "Counted 6,000 lists" in ran.said) == (0, True), ran.said
+    assert (ran.code, "Counted 6,000 lists" in ran.text) == (0, True), ran.text
     assert prudent.Counts.read(tmp_path / "counts.parquet") == counts
     ran = run("count", log, "-o", f"file:{tmp_path}/days", "--day", "2026-11-15", *spark, "--json")
-    assert ran.code == 0, ran.said
+    assert ran.code == 0, ran.text
     assert json.loads(ran.out)["sources"]["log"]["lists"] == 6_000
     assert prudent.Counts.read(tmp_path / "days") == counts
     ran = run("rank", f"file:{tmp_path}/days", "-o", tmp_path / "policy", "--half-life", "7d", *spark)
-    assert (ran.code, "80 lists by" in ran.said) == (0, True), ran.said
+    assert (ran.code, "80 lists by" in ran.text) == (0, True), ran.text
     assert len(prudent.Policy.read(tmp_path / "policy")) == 80
     ran = run("rank", tmp_path / "counts.parquet", "-o", tmp_path / "policy", "--json", *spark)
     assert json.loads(ran.out)["results"]["summary"]["contexts"] == 80
@@ -401,4 +401,4 @@ def test_counts_and_policies_elsewhere(
 def test_wrong_usage(args: list[str], said: str) -> None:
     ran = run(*args)
     assert ran.code == 2
-    assert said in ran.said
+    assert said in ran.text

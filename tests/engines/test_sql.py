@@ -39,8 +39,8 @@ def test_the_rules_differ_in_names_of_functions_alone(dialect: Dialect) -> None:
 )
 def test_rules_in_duckdb(items: list[str | None], clicks: list[int], reason: str | None) -> None:
     lists = "select 'c' as context, ?::varchar[] as items, ?::int[] as clicks, 0 as fault"
-    found = duckdb.execute(f"select {check.rejection(DUCKDB, text=['items'])} from ({lists})", [items, clicks])
-    assert found.fetchall() == [(CODE[reason] if reason else 0,)]
+    actual = duckdb.execute(f"select {check.rejection(DUCKDB, text=['items'])} from ({lists})", [items, clicks])
+    assert actual.fetchall() == [(CODE[reason] if reason else 0,)]
 
 
 def test_impressions_know_the_click_above_and_below() -> None:
@@ -49,8 +49,10 @@ def test_impressions_know_the_click_above_and_below() -> None:
             "create temp view checked as select 'c' as context, ['v', 'w', 'x', 'y', 'z'] as items, "
             "[0, 1, 0, 1, 0] as clicks, 0 as reason"
         )
-        found = connection.execute(f"select item, position, prev, click, more from ({IN_DUCKDB}) order by 2").fetchall()
-    assert found == [
+        actual = connection.execute(
+            f"select item, position, prev, click, more from ({IN_DUCKDB}) order by 2"
+        ).fetchall()
+    assert actual == [
         ("v", 1, 0, False, True),
         ("w", 2, 0, True, True),
         ("x", 3, 2, False, True),

@@ -24,7 +24,7 @@ class Logged(NamedTuple):
 Policy = Mapping[Any, tuple[Any, ...]]
 
 
-class Said(NamedTuple):
+class Estimate(NamedTuple):
     """What an estimator says: value and logged reward per list, support, effective lists, largest weight."""
 
     value: float
@@ -36,14 +36,14 @@ class Said(NamedTuple):
 
 def cut(lists: Sequence[Logged], policy: Policy) -> tuple[list[Logged], dict[Name, Items]]:
     """In each context, both over the positions that both have; contexts without a policy stay as they are."""
-    found, short = [], {}
+    actual, short = [], {}
     for context, items in policy.items():
         longest = max((len(one.items) for one in lists if one.context == context), default=0)
         short[context] = items[: min(longest, len(items))]
     for one in lists:
         upto = len(short.get(one.context, one.items))
-        found.append(Logged(one.context, one.items[:upto], one.clicks[:upto], one.steps[:upto]))
-    return found, short
+        actual.append(Logged(one.context, one.items[:upto], one.clicks[:upto], one.steps[:upto]))
+    return actual, short
 
 
 def earned(clicks: Sequence[int], reward: str) -> int:
@@ -103,7 +103,7 @@ def weighted(
     known: bool,
     clip: float,
     normalize: bool = False,
-) -> Said | None:
+) -> Estimate | None:
     """Σₖ w·r over the positions that `positions` names; the lists that count are those of contexts with support."""
     lists, policy = cut(lists, policy)
     mine, kept = split(lists, policy)
@@ -130,7 +130,7 @@ def weighted(
     inside = [one for one in mine if one.context in supported]
     beside = inside if normalize else counted  # what has no weight has no part in a mean of weighted rewards
     logged = [earned(one.clicks, reward) for one in [*beside, *kept]]
-    return Said(
+    return Estimate(
         (sum(gains) + sum(own)) / total,
         sum(logged) / len(logged),
         (len(inside) + len(kept)) / len(lists),
@@ -140,7 +140,7 @@ def weighted(
 
 def ips(
     lists: Sequence[Logged], policy: Policy, reward: str, known: bool, clip: float = inf, normalize: bool = False
-) -> Said | None:
+) -> Estimate | None:
     _, short = cut(lists, policy)
     return weighted(
         lists,
@@ -155,7 +155,7 @@ def ips(
     )
 
 
-def prefix_ips(lists: Sequence[Logged], policy: Policy, reward: str, known: bool, clip: float = inf) -> Said | None:
+def prefix_ips(lists: Sequence[Logged], policy: Policy, reward: str, known: bool, clip: float = inf) -> Estimate | None:
     return weighted(
         lists,
         policy,
@@ -168,7 +168,7 @@ def prefix_ips(lists: Sequence[Logged], policy: Policy, reward: str, known: bool
     )
 
 
-def item_position_ips(lists: Sequence[Logged], policy: Policy, clip: float = inf) -> Said | None:
+def item_position_ips(lists: Sequence[Logged], policy: Policy, clip: float = inf) -> Estimate | None:
     def same(one: Logged, target: Items, k: int) -> bool:
         return k < min(len(target), len(one.items)) and one.items[k] == target[k]
 
@@ -178,7 +178,7 @@ def item_position_ips(lists: Sequence[Logged], policy: Policy, clip: float = inf
     return weighted(lists, policy, "clicks", lambda target: range(len(target)), same, click, False, clip)
 
 
-def pseudo_inverse(lists: Sequence[Logged], policy: Policy, reward: str) -> Said | None:
+def pseudo_inverse(lists: Sequence[Logged], policy: Policy, reward: str) -> Estimate | None:
     """From the full matrix of each context, entry by entry."""
     lists, policy = cut(lists, policy)
     mine, kept = split(lists, policy)
@@ -210,12 +210,12 @@ def pseudo_inverse(lists: Sequence[Logged], policy: Policy, reward: str) -> Said
         return None
     extra = sum(earned(one.clicks, reward) for one in kept)
     count = inside + len(kept)
-    return Said((total + extra) / count, (logged + extra) / count, count / len(lists), *effective(weights))
+    return Estimate((total + extra) / count, (logged + extra) / count, count / len(lists), *effective(weights))
 
 
 def direct(
     lists: Sequence[Logged], policy: Policy, reward: str, expected: Mapping[Name, Sequence[float]]
-) -> Said | None:
+) -> Estimate | None:
     """`expected` has the model's expected reward of every position of the policy's lists."""
     shown = {(one.context, item) for one in lists for item in one.items}  # wherever it stood
     lists, policy = cut(lists, policy)
@@ -225,7 +225,7 @@ def direct(
         return None
     gains = [sum(expected[one.context]) for one in counted] + [earned(one.clicks, reward) for one in kept]
     logged = [earned(one.clicks, reward) for one in [*counted, *kept]]
-    return Said(sum(gains) / len(gains), sum(logged) / len(logged), len(gains) / len(lists))
+    return Estimate(sum(gains) / len(gains), sum(logged) / len(logged), len(gains) / len(lists))
 
 
 def doubly_robust(
@@ -235,7 +235,7 @@ def doubly_robust(
     expected: Mapping[Name, Sequence[float]],
     known: bool,
     clip: float = inf,
-) -> Said | None:
+) -> Estimate | None:
     """Σₖ w₁:ₖ (rₖ − Qₖ) + w₁:ₖ₋₁ Qₖ, list by list."""
     shown = {(one.context, item) for one in lists for item in one.items}  # wherever it stood
     lists, policy = cut(lists, policy)
@@ -264,17 +264,17 @@ def doubly_robust(
         gains.append(total)
     gains += [float(earned(one.clicks, reward)) for one in kept]
     logged = [earned(one.clicks, reward) for one in [*counted, *kept]]
-    return Said(sum(gains) / len(gains), sum(logged) / len(logged), (len(counted) + len(kept)) / len(lists))
+    return Estimate(sum(gains) / len(gains), sum(logged) / len(logged), (len(counted) + len(kept)) / len(lists))
 
 
 def expected_rewards(kind: str, theta: Sequence[float], position: Sequence[float], reward: str) -> list[float]:
     """The expected reward of every position, over all ways to click on the list."""
-    found = [0.0] * len(theta)
+    actual = [0.0] * len(theta)
     for clicks in product((0, 1), repeat=len(theta)):
         chance = probability(kind, clicks, theta, position)
         for k in range(len(theta)):
-            found[k] += chance * earned_at(clicks, k, reward)
-    return found
+            actual[k] += chance * earned_at(clicks, k, reward)
+    return actual
 
 
 def probability(kind: str, clicks: Sequence[int], theta: Sequence[float], position: Sequence[float]) -> float:

@@ -45,7 +45,7 @@ def cases(draw: DrawFn) -> tuple[list[Logged], dict[Any, tuple[Any, ...]]]:
 
 def arrays(lists: Sequence[Logged], policy: Policy, known: bool = False, whole: bool = False) -> Holdout:
     """As the engine would number them; with propensities of each position, of whole lists, or with none."""
-    shown = strategies.as_shown([one[:3] for one in lists])
+    shown = strategies.as_batch([one[:3] for one in lists])
     pairs = sorted({(one.context, item) for one in lists for item in one.items})
     contexts = sorted({context for context, _ in pairs})
     length = max(map(len, policy.values()))

@@ -54,12 +54,12 @@ def test_slopes_are_differences(drawn: list[tuple[float, float]], kind: str, rew
     theta, position = (np.array(of) for of in zip(*drawn, strict=True))
     fitted = fitted_with(kind, position.tolist())
     for part in (np.ones(len(theta)), np.linspace(0, 1, len(theta))):
-        found = slopes(fitted, theta[None], reward, part[None])[0]
+        actual = slopes(fitted, theta[None], reward, part[None])[0]
         for k in range(len(theta)):
             moved = theta.copy()
             moved[k] += 0.01
             pair = (rewards(fitted, np.array([theta, moved]), reward) * part).sum(axis=1)
-            assert found[k] == pytest.approx((pair[1] - pair[0]) / 0.01, abs=1e-9)
+            assert actual[k] == pytest.approx((pair[1] - pair[0]) / 0.01, abs=1e-9)
 
 
 @given(cases(), st.sampled_from(["cm", "dcm(tail=truncate)", "pbm(examination=[1, 0.5, 0.3, 0.2])"]))

@@ -13,14 +13,14 @@ from prudent.evaluation.estimators import parse
 from prudent.evaluation.holdout import CannotTellError, Holdout
 from prudent.evaluation.intervals import Settings, estimate
 from tests.evaluation import reference
-from tests.evaluation.reference import Logged, Said
+from tests.evaluation.reference import Estimate, Logged
 from tests.evaluation.small import arrays, cases
 
 NEAR = 1e-9
 Case = tuple[list[Logged], dict[Any, tuple[Any, ...]]]
 
 
-def check(held: Holdout, spelling: str, reward: ObservedReward, said: Said | None) -> None:
+def check(held: Holdout, spelling: str, reward: ObservedReward, said: Estimate | None) -> None:
     (one,) = estimate(held, [parse(spelling)], Settings(reward=reward, replicates=20))
     if said is None:
         assert one.value is None

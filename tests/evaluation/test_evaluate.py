@@ -112,13 +112,13 @@ def test_files_give_what_plain_loops_give(policy: prudent.Policy, tmp_path: Path
         rows = [dict(zip(table, row, strict=True)) for row in zip(*table.values(), strict=True)]
         (tmp_path / "log.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
         log = prudent.Log(tmp_path / "log.jsonl", **how)
-    found = prudent.evaluate(policy, log, estimators=["ips", "snips", "prefix-ips", "ip-ips"])
-    same(found["ips"], reference.ips(lists, POLICY, "clicks", known))
-    same(found["snips"], reference.ips(lists, POLICY, "clicks", known, normalize=known))
-    same(found["prefix-ips"], reference.prefix_ips(lists, POLICY, "clicks", known))
-    same(found["ip-ips"], reference.item_position_ips(lists, POLICY))
-    assert found.manifest.results["contexts"] == {"log": 3, "policy": 3, "both": 2}
-    assert found.manifest.results["lists_kept"] == sum(one.context == "own" for one in lists)
+    actual = prudent.evaluate(policy, log, estimators=["ips", "snips", "prefix-ips", "ip-ips"])
+    same(actual["ips"], reference.ips(lists, POLICY, "clicks", known))
+    same(actual["snips"], reference.ips(lists, POLICY, "clicks", known, normalize=known))
+    same(actual["prefix-ips"], reference.prefix_ips(lists, POLICY, "clicks", known))
+    same(actual["ip-ips"], reference.item_position_ips(lists, POLICY))
+    assert actual.manifest.results["contexts"] == {"log": 3, "policy": 3, "both": 2}
+    assert actual.manifest.results["lists_kept"] == sum(one.context == "own" for one in lists)
 
 
 def test_a_propensity_for_whole_lists(tmp_path: Path) -> None:
@@ -127,16 +127,16 @@ def test_a_propensity_for_whole_lists(tmp_path: Path) -> None:
     log = prudent.Log(pa.table(as_lists(lists, "whole")), propensity="p")
     full = {"q": ("c", "a", "b"), "r": ("a", "b", "c")}
     policy = prudent.Policy.read(policy_file(tmp_path / "full.parquet", full))
-    found = prudent.evaluate(policy, log, estimators=["ips", "prefix-ips"])
-    same(found["ips"], reference.ips(lists, full, "clicks", known=True))
-    assert found["ips"].why == ""
-    same(found["prefix-ips"], reference.prefix_ips(lists, full, "clicks", known=False))
-    assert "not to their first items" in found["prefix-ips"].why
+    actual = prudent.evaluate(policy, log, estimators=["ips", "prefix-ips"])
+    same(actual["ips"], reference.ips(lists, full, "clicks", known=True))
+    assert actual["ips"].why == ""
+    same(actual["prefix-ips"], reference.prefix_ips(lists, full, "clicks", known=False))
+    assert "not to their first items" in actual["prefix-ips"].why
     short = {"q": ("c", "a"), "r": ("a", "b")}
     policy = prudent.Policy.read(policy_file(tmp_path / "short.parquet", short))
-    found = prudent.evaluate(policy, log, estimators="ips")
-    same(found["ips"], reference.ips(lists, short, "clicks", known=False))
-    assert "longer lists" in found["ips"].why
+    actual = prudent.evaluate(policy, log, estimators="ips")
+    same(actual["ips"], reference.ips(lists, short, "clicks", known=False))
+    assert "longer lists" in actual["ips"].why
 
 
 @pytest.mark.parametrize("bad", [0.0, -0.1, 1.5, None, float("nan")])
@@ -145,9 +145,9 @@ def test_a_list_without_a_propensity_is_rejected(policy: prudent.Policy, bad: fl
     table["p"][7] = bad
     log = prudent.Log(pa.table(table), propensity="p")
     with pytest.warns(PrudentWarning, match="1 of 300 lists were rejected: 1 × propensity"):
-        found = prudent.evaluate(policy, log, estimators="snips")
-    assert found.manifest.sources["holdout"].tally.rejected == {"propensity outside (0, 1]": 1}
-    assert found.manifest.sources["holdout"].tally.lists == 299
+        actual = prudent.evaluate(policy, log, estimators="snips")
+    assert actual.manifest.sources["holdout"].tally.rejected == {"propensity outside (0, 1]": 1}
+    assert actual.manifest.sources["holdout"].tally.lists == 299
     with pytest.raises(LogError, match="propensity"):
         prudent.evaluate(policy, log, estimators="snips", max_rejected=0.001)
 
@@ -203,23 +203,23 @@ def test_what_is_no_estimator(policy: prudent.Policy, estimator: Any) -> None:
 
 def test_each_estimator_is_asked_once(policy: prudent.Policy) -> None:
     log = prudent.Log(pa.table(as_lists(some_lists())))
-    found = prudent.evaluate(policy, log, estimators=["dr(clip=10)", "ips", "dr(clip=10.0)", "ips"])
-    assert [estimate.estimator for estimate in found] == ["dr(clip=10)", "ips"]
+    actual = prudent.evaluate(policy, log, estimators=["dr(clip=10)", "ips", "dr(clip=10.0)", "ips"])
+    assert [estimate.estimator for estimate in actual] == ["dr(clip=10)", "ips"]
 
 
 def test_any_spelling_finds_its_estimate(policy: prudent.Policy) -> None:
     log = prudent.Log(pa.table(as_lists(some_lists())))
     spellings = ["dr( clip = 10, model=dcm(tail=truncate) )", "dm(model=pbm(examination=[1, .5, .4]))", "ips(clip=inf)"]
-    found = prudent.evaluate(policy, log, estimators=spellings)
-    assert [one.estimator for one in found] == [
+    actual = prudent.evaluate(policy, log, estimators=spellings)
+    assert [one.estimator for one in actual] == [
         "dr(model=dcm(tail=truncate), clip=10)",
         "dm(model=pbm(examination=[1, 0.5, 0.4]))",
         "ips",
     ]
     for number, spelling in enumerate(spellings):
-        assert found[spelling] is found[number] is found[found[number].estimator]
+        assert actual[spelling] is actual[number] is actual[actual[number].estimator]
     with pytest.raises(UsageError, match=r"dr was not evaluated\. Evaluated: dr\(model"):
-        found["dr()"]
+        actual["dr()"]
 
 
 # --- in words ---------------------------------------------------------------------------------------------------------
@@ -284,20 +284,20 @@ def test_every_estimator_has_words() -> None:
 
 
 def test_results_as_tables(policy: prudent.Policy) -> None:
-    found = prudent.evaluate(
+    actual = prudent.evaluate(
         policy, prudent.Log(pa.table(as_lists(some_lists()))), estimators=["ips", "dr", "ip-ips"], reward="any-click"
     )
-    assert isinstance(found, Evaluation)
-    assert [estimate.estimator for estimate in found] == ["ips", "dr", "ip-ips"]
-    assert (len(found), found[0], found["ips"]) == (3, found.estimates[0], found.estimates[0])
-    for shown in (str(found), found._repr_html_()):
+    assert isinstance(actual, Evaluation)
+    assert [estimate.estimator for estimate in actual] == ["ips", "dr", "ip-ips"]
+    assert (len(actual), actual[0], actual["ips"]) == (3, actual.estimates[0], actual.estimates[0])
+    for shown in (str(actual), actual._repr_html_()):
         assert (
             "any-click per list, on 300 holdout lists of 3 contexts; the policy has no list for 1 context: logged "
             "lists stay"
         ) in shown
         assert "ip-ips: cannot tell. any-click is not a sum over items and positions." in shown
     with pytest.raises(UsageError, match="was not evaluated"):
-        found["pi"]
+        actual["pi"]
 
 
 def test_nothing_clicked_has_no_lift(policy: prudent.Policy) -> None:
@@ -371,9 +371,9 @@ def test_without_support_the_gate_is_shut(policy: prudent.Policy) -> None:
     verdict = prudent.gate(policy, log)
     assert not verdict.passed
     assert "cannot tell. The policy has no list for any context" in verdict.why
-    found = prudent.evaluate(policy, log)
-    assert found.title == "clicks per list, on 50 holdout lists of 1 context; the policy has a list for none of them"
-    assert found.verdict == "Cannot tell: The policy has no list for any context of this log."
+    actual = prudent.evaluate(policy, log)
+    assert actual.title == "clicks per list, on 50 holdout lists of 1 context; the policy has a list for none of them"
+    assert actual.verdict == "Cannot tell: The policy has no list for any context of this log."
     with pytest.raises(LogError, match="there is nothing to mix"):
         gate_contexts(policy, log)
 
@@ -382,8 +382,8 @@ def test_where_nothing_can_be_told_there_is_no_gate_to_try(tmp_path: Path) -> No
     pq.write_table(pa.table(as_lists([Logged("own", ("x",), (1,), (1.0,))] * 50)), tmp_path / "log.parquet")
     done = run("evaluate", policy_file(tmp_path / "p.parquet", POLICY), "--log", tmp_path / "log.parquet")
     assert done.code == 0
-    assert "Cannot tell" in done.said
-    assert "Next:" not in done.said
+    assert "Cannot tell" in done.text
+    assert "Next:" not in done.text
 
 
 def test_the_gate_context_by_context(tmp_path: Path) -> None:
@@ -469,17 +469,17 @@ def files(tmp_path: Path) -> tuple[Path, Path]:
 def test_evaluate_prints_a_table(files: tuple[Path, Path]) -> None:
     done = run("evaluate", files[0], "--log", files[1], "-e", "dr", "-e", "ip-ips", "--reward", "any-click")
     assert done.code == 0
-    assert "any-click per list, on 2,000 holdout lists of 10 contexts" in done.said
-    assert "ip-ips: cannot tell. any-click is not a sum" in done.said
-    assert "By dr (doubly robust), the policy's lists earn" in done.said
+    assert "any-click per list, on 2,000 holdout lists of 10 contexts" in done.text
+    assert "ip-ips: cannot tell. any-click is not a sum" in done.text
+    assert "By dr (doubly robust), the policy's lists earn" in done.text
     assert done.out.splitlines()[-1] == f"Next: prudent gate {files[0]} --log {files[1]} --reward any-click"
 
 
 def test_evaluate_says_the_same_once(files: tuple[Path, Path]) -> None:
     done = run("evaluate", files[0], "--log", files[1], "-e", "dm", "-e", "dr", "-e", "dm", "--confidence", ".9")
     assert [line.split()[0] for line in done.out.splitlines() if line.startswith(("dm ", "dr "))] == ["dm", "dr"]
-    assert "dm, dr: The click model is" in done.said
-    assert "with confidence 90%" in done.said
+    assert "dm, dr: The click model is" in done.text
+    assert "with confidence 90%" in done.text
 
 
 @pytest.mark.parametrize("estimator", ["ips", "dr(model=dcm, clip=10)"])
@@ -562,7 +562,7 @@ def test_a_mixture_in_words(tmp_path: Path) -> None:
 def test_numbers_that_are_none(files: tuple[Path, Path], option: str, written: str, said: str) -> None:
     done = run("gate", files[0], "--log", files[1], option, written)
     assert done.code == 2
-    assert said in re.sub(r" [│ ]*", " ", done.said)
+    assert said in re.sub(r" [│ ]*", " ", done.text)
 
 
 def test_commands_say_what_is_wrong(files: tuple[Path, Path], tmp_path: Path) -> None:

@@ -48,10 +48,10 @@ def test_longer_lists_earn_nothing_below_those_that_were_logged(estimator: str, 
     lists = [("a", ["x", "y"], [1, 0])] * 20 + [("a", ["x", "y"], [0, 0])] * 20
     lists += [("b", ["p", "q", "r", "s"], [0, 1, 0, 0])] * 20 + [("b", ["p", "q", "r", "s"], [0, 0, 0, 0])] * 20
     policy = policy_of({"a": ["x", "y", "z", "w"], "b": ["p", "q", "r", "s"]}, tmp_path / "policy.parquet")
-    (found,) = prudent.evaluate(policy, prudent.Log(table(lists)), estimators=estimator)
-    assert found.support == 1
-    assert found.logged == 0.5
-    assert found.lift == pytest.approx(0, abs=0.02 if "dm" in estimator else 1e-9), "the model shrinks a little"
+    (actual,) = prudent.evaluate(policy, prudent.Log(table(lists)), estimators=estimator)
+    assert actual.support == 1
+    assert actual.logged == 0.5
+    assert actual.lift == pytest.approx(0, abs=0.02 if "dm" in estimator else 1e-9), "the model shrinks a little"
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)
@@ -83,10 +83,10 @@ def test_what_was_never_weighed_is_not_logged_either(tmp_path: Path) -> None:
     context, items, clicks, p = zip(*lists, strict=True)
     log = prudent.Log(pa.table({"context": context, "items": items, "clicks": clicks, "p": p}), propensity="p")
     policy = policy_of({"a": ["y", "x"], "b": ["x", "y"]}, tmp_path / "policy.parquet")
-    found = prudent.evaluate(policy, log, estimators=["snips", "ips"])
-    assert found["snips"].logged == found["snips"].value == 1
-    assert found["snips"].lift == 0
-    assert found["ips"].logged == found["ips"].value == 0.5, "there a context without a match counts as nothing"
+    actual = prudent.evaluate(policy, log, estimators=["snips", "ips"])
+    assert actual["snips"].logged == actual["snips"].value == 1
+    assert actual["snips"].lift == 0
+    assert actual["ips"].logged == actual["ips"].value == 0.5, "there a context without a match counts as nothing"
 
 
 # --- context by context -----------------------------------------------------------------------------------------------
@@ -216,12 +216,12 @@ def test_the_log_that_a_policy_learned_from_is_no_holdout(tmp_path: Path) -> Non
         prudent.evaluate(prudent.Policy.read(policy), prudent.Log(train), estimators="ips")
     gate = run("gate", policy, "--log", train, "--min-lift", "-0.9", "-e", "ips")
     assert gate.code == 1
-    assert "These are the lists that the policy learned from. Use a holdout: prudent split." in gate.said
+    assert "These are the lists that the policy learned from. Use a holdout: prudent split." in gate.text
     renamed = run("gate", policy, "--log", tmp_path / "." / ".." / tmp_path.name / "train.parquet", "-e", "ips")
-    assert "These are the lists that the policy learned from." in renamed.said
+    assert "These are the lists that the policy learned from." in renamed.text
     both = run("gate", policy, "--log", train, "--log", tmp_path / "holdout.parquet", "--min-lift", "-0.9", "-e", "ips")
     assert both.code == 1
-    assert "Among these are the lists that the policy learned from, in train.parquet. Use a holdout" in both.said
+    assert "Among these are the lists that the policy learned from, in train.parquet. Use a holdout" in both.text
     assert run("gate", policy, "--log", tmp_path / "holdout.parquet", "--min-lift", "-0.9", "-e", "ips").code == 0
     pq.write_table(table(rows[:150]), train)
     assert run("gate", policy, "--log", train, "--min-lift", "-0.9", "-e", "ips").code == 0, (
@@ -250,7 +250,7 @@ def test_manifests_tell_what_a_log_was_cut_from_and_counted_from(
         assert run(*command.split()).code == 0
 
     def gate(policy: str, log: str) -> str:
-        return run("gate", policy, "--log", log, "--min-lift", "-0.9", "-e", "ips").said
+        return run("gate", policy, "--log", log, "--min-lift", "-0.9", "-e", "ips").text
 
     assert "These lists were cut from log.parquet, all of which the policy learned from" in gate(
         "all.parquet", "parts/holdout.parquet"
@@ -286,7 +286,7 @@ def test_days_that_were_merged_still_name_their_logs(tmp_path: Path, monkeypatch
     assert run("rank", "counts", "-o", "after.parquet").code == 0
     for policy in ("before.parquet", "after.parquet"):
         for day in (1, 2):
-            said = run("gate", policy, "--log", f"log{day}.parquet", "--min-lift", "-0.9", "-e", "ips").said
+            said = run("gate", policy, "--log", f"log{day}.parquet", "--min-lift", "-0.9", "-e", "ips").text
             assert "Among these are lists that the policy learned from: counts.parquet was made of them" in said
         assert run("gate", policy, "--log", "log3.parquet", "--min-lift", "-0.9", "-e", "ips").code == 0
 
@@ -304,7 +304,7 @@ def test_a_log_that_is_split_anew_is_no_holdout(tmp_path: Path, monkeypatch: pyt
     assert run("split", "log.parquet", "-o", "parts", "--holdout", "0.4").code == 0
     again = run(*judge)
     assert again.code == 1
-    assert "train.parquet was split off anew since the policy learned from it" in again.said
+    assert "train.parquet was split off anew since the policy learned from it" in again.text
     assert run("rank", "parts/train.parquet", "-o", "policy.parquet").code == 0
     assert run(*judge).code == 0
 
@@ -316,11 +316,11 @@ def test_context_by_context_the_training_log_is_no_holdout_either(tmp_path: Path
     mix = ("gate", tmp_path / "policy.parquet", "--log", tmp_path / "log.parquet", "--per-context")
     said = run(*mix, "-o", tmp_path / "mixed.parquet")
     assert said.code == 3
-    assert "the lists that the policy learned from. Use a holdout: prudent split." in said.said
+    assert "the lists that the policy learned from. Use a holdout: prudent split." in said.text
     assert not (tmp_path / "mixed.parquet").exists()
     unused = run(*mix, "-o", tmp_path / "mixed.parquet", "--replicates", "50")
     assert unused.code == 2
-    assert "--interval, --replicates, --seed and --min-support do not apply" in unused.said
+    assert "--interval, --replicates, --seed and --min-support do not apply" in unused.text
 
 
 @pytest.mark.parametrize(

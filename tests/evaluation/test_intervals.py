@@ -56,11 +56,11 @@ def test_bernstein_is_the_formula() -> None:
 def test_bernstein_lift_is_where_the_difference_is_no_longer_sure() -> None:
     random = np.random.default_rng(0)
     gain, logged, n = random.random(5_000) * 2, random.random(5_000), np.ones(5_000, np.int64)
-    found = bernstein_lift(gain, logged, n, 2.0, 0.95, 1.0)
-    for end, side in ((found.low, 0), (found.high, 1)):
+    actual = bernstein_lift(gain, logged, n, 2.0, 0.95, 1.0)
+    for end, side in ((actual.low, 0), (actual.high, 1)):
         width = 2.0 + (1 + end) * 1.0
         assert bernstein(gain - (1 + end) * logged, n, width, 0.95)[side] == pytest.approx(0, abs=1e-9)
-    assert found.low < gain.mean() / logged.mean() - 1 < found.high
+    assert actual.low < gain.mean() / logged.mean() - 1 < actual.high
 
 
 def test_bernstein_needs_known_propensities_and_a_clip() -> None:

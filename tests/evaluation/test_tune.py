@@ -50,7 +50,7 @@ def clicks_of(
 
 
 def past_of(lists: list[LoggedList], model: str) -> Past:
-    shown = strategies.as_shown(lists)
+    shown = strategies.as_batch(lists)
     return Past.of(shown, click_models.parse(model).fit(shown.cells, shown.length))
 
 
@@ -60,7 +60,7 @@ def test_errors_equal_plain_loops(lists: list[LoggedList], kind: str, seed: int)
     """θ and u are the same random numbers; clicks, lists, best lists and values are found in another way."""
     past = past_of(lists, kind)
     arms = [Arm(bounds.parse("bayes"), (0.1, 0.6)), Arm(bounds.parse("mle"), (None,))]
-    found = past.regrets(arms, np.random.default_rng(seed))
+    actual = past.regrets(arms, np.random.default_rng(seed))
     random = np.random.default_rng(seed)
     pairs = sorted({(context, item) for context, items, _ in lists for item in items})
     theta = dict(zip(pairs, random.beta(past.alpha, past.beta).tolist(), strict=True))
@@ -87,7 +87,7 @@ def test_errors_equal_plain_loops(lists: list[LoggedList], kind: str, seed: int)
         listed = {context: policy[context] for context in set(contexts)}
         expected.append(sum(best(c) - worth(c, listed[c]) for c in contexts) / len(contexts))
     expected.append(sum(best(c) - worth(c, items) for c, items, _ in drawn) / len(drawn))
-    np.testing.assert_allclose(found, expected, atol=1e-9)
+    np.testing.assert_allclose(actual, expected, atol=1e-9)
 
 
 @settings(max_examples=10, deadline=None)
@@ -99,7 +99,7 @@ def test_confirmation_equals_plain_loops(lists: list[LoggedList], kind: str) -> 
     contexts = sorted({context for context, _, _ in lists})
     later = np.arange(1.0, len(contexts) + 1)
     both = [bounds.parse("mle"), bounds.parse("bayes(delta=0.1)")]
-    found = confirm(past, evidence, later, "mle", both)
+    actual = confirm(past, evidence, later, "mle", both)
     pairs = sorted({(context, item) for context, items, _ in lists for item in items})
     policies = []
     for bound in both:
@@ -124,11 +124,11 @@ def test_confirmation_equals_plain_loops(lists: list[LoggedList], kind: str) -> 
             ]
         )
     values = np.array(drawn)
-    assert found.value == pytest.approx(values[:, 0].mean())
-    assert found.default_value == pytest.approx(values[:, 1].mean())
-    assert found.difference == pytest.approx((values[:, 0] - values[:, 1]).mean(), abs=1e-12)
-    assert found.difference_se == pytest.approx((values[:, 0] - values[:, 1]).std(ddof=1), abs=1e-12)
-    assert found.lists == later.sum()
+    assert actual.value == pytest.approx(values[:, 0].mean())
+    assert actual.default_value == pytest.approx(values[:, 1].mean())
+    assert actual.difference == pytest.approx((values[:, 0] - values[:, 1]).mean(), abs=1e-12)
+    assert actual.difference_se == pytest.approx((values[:, 0] - values[:, 1]).std(ddof=1), abs=1e-12)
+    assert actual.lists == later.sum()
 
 
 # --- does the curve tell the truth? -------------------------------------------------------------------------------
@@ -164,10 +164,10 @@ def test_curve_is_near_the_one_that_knows_the_truth(kind: str, quality: float) -
         true.append(certain.regrets(arms, np.random.default_rng(seed)))
         if seed < 4:
             tuned += [past.regrets(arms, np.random.default_rng([seed, r])) for r in range(3)]
-    real, found = np.mean(true, axis=0), np.mean(tuned, axis=0)
-    assert found[0] == pytest.approx(real[0], rel=0.3)
-    np.testing.assert_allclose(found[1:-1] / found[0], real[1:-1] / real[0], rtol=0.25)
-    assert found[-1] == pytest.approx(real[-1], rel=0.15)  # of the logged lists
+    real, actual = np.mean(true, axis=0), np.mean(tuned, axis=0)
+    assert actual[0] == pytest.approx(real[0], rel=0.3)
+    np.testing.assert_allclose(actual[1:-1] / actual[0], real[1:-1] / real[0], rtol=0.25)
+    assert actual[-1] == pytest.approx(real[-1], rel=0.15)  # of the logged lists
 
 
 # --- what is made of it -------------------------------------------------------------------------------------------
@@ -277,12 +277,12 @@ def test_edges() -> None:
     single: list[LoggedList] = [("q", ("a",), (1,)), ("q", ("b",), (0,)), ("q", ("c",), (1,))] * 20
     assert len(tune(prudent.Log(strategies.table(single)), **few).settings) == 3  # type: ignore[arg-type]
     uneven: list[LoggedList] = [("q", ("a", "b", "c"), (1, 0, 1)), ("p", ("b",), (0,)), ("p", (" ",), (1,))] * 20
-    found = tune(prudent.Log(strategies.table(uneven)), **few)  # type: ignore[arg-type]
-    assert found.manifest.results["contexts"] == 2
+    actual = tune(prudent.Log(strategies.table(uneven)), **few)  # type: ignore[arg-type]
+    assert actual.manifest.results["contexts"] == 2
     elsewhere = prudent.Log(strategies.table([("z", ("a",), (1,))] * 5))
-    found = tune(prudent.Log(strategies.table(uneven)), elsewhere, **few)  # type: ignore[arg-type]
-    assert found.confirmation is None
-    assert found.choice == DEFAULT_BOUND
+    actual = tune(prudent.Log(strategies.table(uneven)), elsewhere, **few)  # type: ignore[arg-type]
+    assert actual.confirmation is None
+    assert actual.choice == DEFAULT_BOUND
     cut = tune(prudent.Log(strategies.table(uneven)), length=2, **few)  # type: ignore[arg-type]
     assert cut.manifest.settings["length"] == 2
 
@@ -330,20 +330,20 @@ def test_command(log: Path, tmp_path: Path) -> None:
     few = ["--repetitions", 2, "--bound", "eb", "--bound", "mle", "--delta", 0.1, "--delta", 0.5]
     ran = run("tune", log, "-o", tmp_path / "curve.svg", *few)
     assert (ran.code, ran.err) == (0, "")
-    assert "eb(delta=0.1)" in ran.said
-    assert "the default" in ran.said
+    assert "eb(delta=0.1)" in ran.text
+    assert "the default" in ran.text
     assert (tmp_path / "curve.svg").read_text(encoding="utf-8").startswith("<svg")
     assert ran.out.splitlines()[-1].startswith(f"Next: prudent rank {log} -o policy.parquet")
     ran = run("tune", log, "--test", log, "--json", *few)
-    assert f"{log.name} is both fitted and scored" in ran.said
-    found = json.loads(ran.out)
-    assert set(found) == {
+    assert f"{log.name} is both fitted and scored" in ran.text
+    actual = json.loads(ran.out)
+    assert set(actual) == {
         "choice", "default", "matters", "verdict", "model", "unit", "repetitions", "logged_regret", "settings",
         "confirmation", "manifest",
     }  # fmt: skip
-    assert set(found["settings"][0]) == {"bound", "regret", "se", "ratio", "difference", "difference_se"}
-    assert len(found["settings"]) == 4
-    assert found["manifest"]["results"]["train_lists"] == 4_000
+    assert set(actual["settings"][0]) == {"bound", "regret", "se", "ratio", "difference", "difference_se"}
+    assert len(actual["settings"]) == 4
+    assert actual["manifest"]["results"]["train_lists"] == 4_000
 
 
 @pytest.mark.parametrize(
@@ -378,4 +378,4 @@ def test_one_bound_is_as_good_as_a_list_of_one() -> None:
 def test_command_says_what_is_wrong(log: Path, options: list[str], code: int, said: str) -> None:
     ran = run("tune", log, *options)
     assert ran.code == code
-    assert said in ran.said
+    assert said in ran.text

@@ -71,17 +71,17 @@ def counts_of(counts: prudent.Counts) -> str:
 
 def make(logs: dict[str, Path], to: Path) -> Result:
     """Everything, by its name."""
-    found: Result = {}
+    actual: Result = {}
     text, rows = prudent.Log(logs["text"]), prudent.Log(logs["rows"], layout="rows")
     later = prudent.Log(logs["later"])
     counts = {"text": prudent.count(text), "rows": prudent.count(rows)}
     for name, of in counts.items():
-        found[f"counts {name}"] = counts_of(of)
+        actual[f"counts {name}"] = counts_of(of)
     for number, day in enumerate(("day1", "day2"), start=1):
         prudent.count(prudent.Log(logs[day]), to=to / "days", day=f"2026-11-1{number}")
     counts["days"] = prudent.Counts.read(to / "days", half_life="1d")
-    found["counts days"] = counts_of(counts["days"])
-    found["counts added"] = counts_of(counts["text"] + prudent.count(later))
+    actual["counts days"] = counts_of(counts["days"])
+    actual["counts added"] = counts_of(counts["text"] + prudent.count(later))
 
     for bound in (
         "exposure(delta=0.5)",
@@ -92,31 +92,31 @@ def make(logs: dict[str, Path], to: Path) -> Result:
         "hoeffding",
         "mle",
     ):
-        found[f"rank pbm {bound}"] = policy_rows(prudent.rank(counts["text"], model="pbm", bound=bound))
+        actual[f"rank pbm {bound}"] = policy_rows(prudent.rank(counts["text"], model="pbm", bound=bound))
     for model in ("cm", "dcm", "dcm(tail=truncate)", "pbm(solver=als)", "pbm(counts=weighted)"):
-        found[f"rank {model}"] = policy_rows(prudent.rank(counts["text"], model=model))
-    found["rank rows dcm"] = policy_rows(prudent.rank(counts["rows"], model="dcm", length=3))
-    found["rank days"] = policy_rows(prudent.rank(counts["days"], model="pbm", length=3))
+        actual[f"rank {model}"] = policy_rows(prudent.rank(counts["text"], model=model))
+    actual["rank rows dcm"] = policy_rows(prudent.rank(counts["rows"], model="dcm", length=3))
+    actual["rank days"] = policy_rows(prudent.rank(counts["days"], model="pbm", length=3))
     policy = prudent.rank(counts["text"], model="pbm", candidates=logs["candidates"], min_lists=50)
-    found["rank candidates"] = policy_rows(policy)
-    found["scores candidates"] = table(policy.scores(), "context, item")
+    actual["rank candidates"] = policy_rows(policy)
+    actual["scores candidates"] = table(policy.scores(), "context, item")
     for method in ("ips", "ips(clip=20)", "ip-ips", "pi"):
-        found[f"baseline {method}"] = policy_rows(prudent.rank_baseline(text, method))
+        actual[f"baseline {method}"] = policy_rows(prudent.rank_baseline(text, method))
 
     policy = prudent.rank(counts["text"], model="pbm", length=2)
     known = prudent.Log(logs["later"], propensity="propensity")
-    found["evaluate"] = numbers(prudent.evaluate(policy, later).to_json())
-    found["evaluate propensity"] = numbers(prudent.evaluate(policy, known, reward="any-click").to_json())
-    found["evaluate bernstein"] = numbers(
+    actual["evaluate"] = numbers(prudent.evaluate(policy, later).to_json())
+    actual["evaluate propensity"] = numbers(prudent.evaluate(policy, known, reward="any-click").to_json())
+    actual["evaluate bernstein"] = numbers(
         prudent.evaluate(policy, known, estimators="ips(clip=50)", interval="bernstein").to_json()
     )
     for model in ("cm", "dcm", "pbm"):
         both = prudent.evaluate(policy, later, estimators=[f"dm(model={model})", f"dr(model={model}, clip=10)"])
-        found[f"evaluate {model}"] = numbers(both.to_json())
+        actual[f"evaluate {model}"] = numbers(both.to_json())
     verdict = prudent.gate(policy, later, estimator="dr(model=pbm, clip=10)")
-    found["gate"] = [verdict.passed, verdict.estimate.lift, verdict.estimate.lift_low]
+    actual["gate"] = [verdict.passed, verdict.estimate.lift, verdict.estimate.lift_low]
     mixed = prudent.gate_contexts(policy, later, model="pbm")
-    found["gate per context"] = [
+    actual["gate per context"] = [
         mixed.better,
         mixed.same,
         mixed.unsure,
@@ -125,46 +125,46 @@ def make(logs: dict[str, Path], to: Path) -> Result:
     ]
 
     compared = prudent.compare(text, later)
-    found["compare"] = {s.model: [s.perplexity and s.predicted_ctr] for s in compared.scores}
-    found["check"] = numbers(prudent.check(counts["text"]).__dict__)
+    actual["compare"] = {s.model: [s.perplexity and s.predicted_ctr] for s in compared.scores}
+    actual["check"] = numbers(prudent.check(counts["text"]).__dict__)
     policy.write(to / "policy.parquet", to / "scores.parquet")
     prudent.rank(counts["text"], model="dcm", length=2).write(to / "other.parquet", to / "others.parquet")
     differ = prudent.diff(
         to / "policy.parquet", to / "other.parquet", scores=(to / "scores.parquet", to / "others.parquet")
     )
-    found["diff"] = {"contexts": dict(differ.contexts), "items": dict(differ.items), "rows": len(differ.changes())}
+    actual["diff"] = {"contexts": dict(differ.contexts), "items": dict(differ.items), "rows": len(differ.changes())}
     # The last bits of a bound depend on the libraries that this Python was built with; those of text do not.
     digits = ", ".join(f"round({name}, 6) as {name}" for name in ("lower", "mean", "positive", "negative"))
     duckdb.execute(f"copy (select * replace ({digits}) from '{to}/policy.parquet') to '{to}/rounded.parquet'")
     for target in ("jsonl", "csv", "trec-run", "elasticsearch-rules", "redis", "sql"):
         prudent.export(to / "rounded.parquet", to / "lists.out", format=target)
-        found[f"export {target}"] = hashlib.sha256((to / "lists.out").read_bytes()).hexdigest()
+        actual[f"export {target}"] = hashlib.sha256((to / "lists.out").read_bytes()).hexdigest()
     data = prudent.report(policy, later, to=to / "report.html", estimator="dr(model=pbm, clip=10)")
     shown = [[one["name"], one["lists"], [row[:-1] for row in one["rows"]]] for one in data["contexts"]["shown"]]
-    found["report"] = numbers({"change": data["change"], "positions": data["positions"], "contexts": shown})
-    return found
+    actual["report"] = numbers({"change": data["change"], "positions": data["positions"], "contexts": shown})
+    return actual
 
 
-def assert_equal(found: Any, expected: Any, where: str) -> None:
+def assert_equal(actual: Any, expected: Any, where: str) -> None:
     """Numbers are close, and everything else is the same."""
     if isinstance(expected, dict):
-        assert isinstance(found, dict), where
-        assert set(found) == set(expected), where
+        assert isinstance(actual, dict), where
+        assert set(actual) == set(expected), where
         for key in expected:
-            assert_equal(found[key], expected[key], f"{where} > {key}")
+            assert_equal(actual[key], expected[key], f"{where} > {key}")
     elif isinstance(expected, list):
-        assert isinstance(found, list), where
-        assert len(found) == len(expected), where
-        for number, (one, other) in enumerate(zip(found, expected, strict=True)):
+        assert isinstance(actual, list), where
+        assert len(actual) == len(expected), where
+        for number, (one, other) in enumerate(zip(actual, expected, strict=True)):
             assert_equal(one, other, f"{where} > {number}")
-    elif isinstance(expected, float) and isinstance(found, float):
-        assert found == pytest.approx(expected, rel=CLOSE, abs=CLOSE), where
+    elif isinstance(expected, float) and isinstance(actual, float):
+        assert actual == pytest.approx(expected, rel=CLOSE, abs=CLOSE), where
     else:
-        assert found == expected, where
+        assert actual == expected, where
 
 
 @pytest.fixture(scope="module")
-def found(logs: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Result:
+def actual(logs: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Result:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", prudent.PrudentWarning)
         made = json.loads(json.dumps(make(logs, tmp_path_factory.mktemp("made"))))
@@ -174,9 +174,9 @@ def found(logs: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Re
 
 
 @pytest.mark.parametrize("name", sorted(json.loads(EXPECTED.read_text())) if EXPECTED.exists() else [])
-def test_as_before(found: Result, name: str) -> None:
-    assert_equal(found[name], json.loads(EXPECTED.read_text())[name], name)
+def test_as_before(actual: Result, name: str) -> None:
+    assert_equal(actual[name], json.loads(EXPECTED.read_text())[name], name)
 
 
-def test_all_is_pinned(found: Result) -> None:
-    assert set(found) == set(json.loads(EXPECTED.read_text()))
+def test_all_is_pinned(actual: Result) -> None:
+    assert set(actual) == set(json.loads(EXPECTED.read_text()))

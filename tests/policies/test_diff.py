@@ -259,7 +259,7 @@ def test_settings_come_with_their_names(tmp_path: Path) -> None:
         ("fitted.examination", None, [1.0, 0.5]),
         ("fitted.n", None, 0),
     )
-    said = run("diff", one, two).said
+    said = run("diff", one, two).text
     assert "settings that differ before now bound bayes(delta=0.2) mle training.days.half_life – 14" in said
     assert "fitted.examination – 1 0.5 fitted.n – 0 Any of these can explain the changes below." in said
 
@@ -290,9 +290,9 @@ def test_a_policy_in_several_files(tmp_path: Path) -> None:
         Path(f"{parts}.manifest.json").write_bytes(manifest)
     scores = tmp_path / "new.scores.parquet"
     expected = prudent.diff(whole, two, scores=(tmp_path / "old.scores.parquet", scores))
-    found = prudent.diff(tmp_path / "parts.old.parquet", two, scores=(tmp_path / "parts.old.scores.parquet", scores))
-    assert rows(found) == rows(expected)
-    assert (found.settings, found.contexts, found.why) == (expected.settings, expected.contexts, expected.why)
+    actual = prudent.diff(tmp_path / "parts.old.parquet", two, scores=(tmp_path / "parts.old.scores.parquet", scores))
+    assert rows(actual) == rows(expected)
+    assert (actual.settings, actual.contexts, actual.why) == (expected.settings, expected.contexts, expected.why)
 
 
 # --- other names for the same -------------------------------------------------------------------------------------
@@ -313,10 +313,10 @@ def test_what_looks_renamed(tmp_path: Path) -> None:
     # One place says nothing, even with the same evidence.
     assert difference.renamed_items().fetchall() == []
     assert difference.renamed == {"contexts": 1, "items": 0}
-    said = run("diff", tmp_path / "old.parquet", tmp_path / "new.parquet").said
+    said = run("diff", tmp_path / "old.parquet", tmp_path / "new.parquet").text
     assert "Renamed context? c1 may now be one: 3 of 3 places are the same." in said
     assert "Renamed item?" not in said
-    said = run("diff", tmp_path / "old.parquet", tmp_path / "new.parquet", "--limit", 0).said
+    said = run("diff", tmp_path / "old.parquet", tmp_path / "new.parquet", "--limit", 0).text
     assert "... and 1 more contexts that may be renamed (--limit)" in said
 
 
@@ -394,30 +394,30 @@ def two(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_what_is_printed(two: Path) -> None:
     ran = run("diff", "old.parquet", "new.parquet")
     assert ran.code == 0
-    assert "Lists: 3 before, 4 now. 2 are the same, 1 changed, 0 are gone, 1 are new." in ran.said
-    assert "Items in these lists: 4 before, 4 now. 1 are gone, 1 are new." in ran.said
-    assert "– → 1 d – → 0.550 – → 400 not listed before" in ran.said
-    assert "1 → 2 a 0.500 → 0.500 100 → 100 only others moved" in ran.said
-    assert "--scores OLD NEW explains the others too" in ran.said
-    assert ran.said.index("shoes (400 impressions)") < ran.said.index("caps (9 impressions, new)")
+    assert "Lists: 3 before, 4 now. 2 are the same, 1 changed, 0 are gone, 1 are new." in ran.text
+    assert "Items in these lists: 4 before, 4 now. 1 are gone, 1 are new." in ran.text
+    assert "– → 1 d – → 0.550 – → 400 not listed before" in ran.text
+    assert "1 → 2 a 0.500 → 0.500 100 → 100 only others moved" in ran.text
+    assert "--scores OLD NEW explains the others too" in ran.text
+    assert ran.text.index("shoes (400 impressions)") < ran.text.index("caps (9 impressions, new)")
     ran = run(
         "diff", "old.parquet", "new.parquet", "--scores", "old.scores.parquet", "new.scores.parquet", "--limit", 1
     )
-    assert "– → 1 d 0.200 → 0.550 5 → 400 more evidence, higher estimate" in ran.said
-    assert "Items among the candidates: 5 before, 5 now." in ran.said
-    assert "caps" not in ran.said
-    assert "... and 1 more lists (--limit; -o has them all)" in ran.said
-    assert "--scores" not in ran.said
+    assert "– → 1 d 0.200 → 0.550 5 → 400 more evidence, higher estimate" in ran.text
+    assert "Items among the candidates: 5 before, 5 now." in ran.text
+    assert "caps" not in ran.text
+    assert "... and 1 more lists (--limit; -o has them all)" in ran.text
+    assert "--scores" not in ran.text
 
 
 def test_for_machines(two: Path) -> None:
     ran = run("diff", "old.parquet", "new.parquet", "--json", "-o", "changes.parquet", "--limit", 1)
-    found = json.loads(ran.out)
-    assert list(found) == [
+    actual = json.loads(ran.out)
+    assert list(actual) == [
         *("prudent", "kind", "schema", "settings", "sources", "results"),
         *("renamed_contexts", "renamed_items", "affected"),
     ]
-    (affected,) = found["affected"]
+    (affected,) = actual["affected"]
     assert (affected["context"], affected["change"], affected["impressions"]) == ("shoes", "changed", 400)
     assert affected["changes"][0] == {
         **{"item": "d", "old_rank": None, "new_rank": 1, "old_lower": None, "new_lower": 0.55},
@@ -425,8 +425,8 @@ def test_for_machines(two: Path) -> None:
     }
     table = duckdb.read_parquet("changes.parquet")
     assert table.columns == CHANGES
-    assert len(table) == sum(found["results"]["why"].values()) == 5
-    assert json.loads(Path("changes.parquet.manifest.json").read_text())["results"] == found["results"]
+    assert len(table) == sum(actual["results"]["why"].values()) == 5
+    assert json.loads(Path("changes.parquet.manifest.json").read_text())["results"] == actual["results"]
 
 
 def test_names_are_shown_and_not_obeyed(two: Path) -> None:
@@ -466,7 +466,7 @@ def test_what_cannot_be_compared(two: Path, args: list[str], code: int, said: st
     Path("x.txt").write_text("x")
     ran = run("diff", *args)
     assert ran.code == code
-    assert said in ran.said
+    assert said in ran.text
 
 
 def test_types_of_names(two: Path) -> None:

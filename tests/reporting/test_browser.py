@@ -143,17 +143,17 @@ def test_search_works_with_the_keyboard_alone(browser: Browser, shop_report: tup
             if page.evaluate("document.activeElement.id") == "search":
                 break
         page.keyboard.type("SUN gl")
-        found = names(page)
-        assert found
-        assert all("sun" in name and "gl" in name for name in found)
-        assert len(found) == sum("sunglasses" in context["name"] for context in data["contexts"]["shown"])
-        assert page.locator("#hits").inner_text() == f"{len(found)} contexts of 300"
+        actual = names(page)
+        assert actual
+        assert all("sun" in name and "gl" in name for name in actual)
+        assert len(actual) == sum("sunglasses" in context["name"] for context in data["contexts"]["shown"])
+        assert page.locator("#hits").inner_text() == f"{len(actual)} contexts of 300"
         page.keyboard.press("ArrowDown")
         page.keyboard.press("ArrowDown")
         page.keyboard.press("ArrowUp")
         page.keyboard.press("Enter")
-        assert page.locator("#chosen").inner_text() == found[1]
-        assert page.locator("#found [aria-selected=true]").inner_text().startswith(found[1])
+        assert page.locator("#chosen").inner_text() == actual[1]
+        assert page.locator("#found [aria-selected=true]").inner_text().startswith(actual[1])
         assert page.locator("#search").get_attribute("aria-activedescendant") == page.locator(
             "#found [aria-selected=true]"
         ).get_attribute("id")
@@ -274,10 +274,10 @@ def test_axe_finds_nothing_serious(
     with opened(browser, file, color_scheme=scheme, **({"viewport": viewport} if viewport else {})) as page:
         page.locator("details").first.evaluate("(details) => { details.open = true; }")
         page.evaluate(Path(str(find_axe())).read_text(encoding="utf-8"))
-        found = page.evaluate("async () => (await axe.run()).violations")
+        actual = page.evaluate("async () => (await axe.run()).violations")
     serious = [
         (one["id"], node["html"][:200])
-        for one in found
+        for one in actual
         if one["impact"] in ("serious", "critical")
         for node in one["nodes"]
     ]

@@ -66,17 +66,17 @@ PLAIN = Census(named("plain"))
 @pytest.mark.parametrize("name", [*PAYLOADS, "a\0b"])
 def test_no_name_becomes_markup(name: str) -> None:
     for text in (name, visible(name)):  # the page holds by itself, whatever it is handed
-        found = Census(named(text))
-        assert found.tags == PLAIN.tags
-        assert [key for key, _ in found.attributes] == [key for key, _ in PLAIN.attributes]
+        actual = Census(named(text))
+        assert actual.tags == PLAIN.tags
+        assert [key for key, _ in actual.attributes] == [key for key, _ in PLAIN.attributes]
 
 
 @settings(max_examples=100)
 @given(name=st.text(st.characters(exclude_categories=["Cs"])) | st.text("<>&'\"/!-{}%#`$\\= sript"))
 def test_no_text_becomes_markup(name: str) -> None:
-    found = Census(named(name))
-    assert found.tags == PLAIN.tags
-    assert [key for key, _ in found.attributes] == [key for key, _ in PLAIN.attributes]
+    actual = Census(named(name))
+    assert actual.tags == PLAIN.tags
+    assert [key for key, _ in actual.attributes] == [key for key, _ in PLAIN.attributes]
 
 
 @given(text=st.text() | st.text("<>&'/!-scriptSCRIPT"))

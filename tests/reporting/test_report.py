@@ -40,7 +40,7 @@ def page_of(folder: Path, *options: object) -> str:
     done = run(
         "report", folder / "policy.parquet", "--log", folder / "held_out.parquet", "-o", folder / "page.html", *options
     )
-    assert done.code == 0, done.said
+    assert done.code == 0, done.text
     return (folder / "page.html").read_text(encoding="utf-8")
 
 
@@ -144,8 +144,8 @@ def test_mistakes_are_told_in_a_line(
 ) -> None:
     monkeypatch.chdir(folder)
     done = run("report", "policy.parquet", *(["-o", "page.html"] if "-o" not in options else []), *options)
-    assert done.code == code, done.said
-    assert said in done.said
+    assert done.code == code, done.text
+    assert said in done.text
 
 
 def test_a_log_of_other_contexts_is_told_as_that(folder: Path) -> None:

@@ -108,15 +108,17 @@ class Evidence:
 def gather(kind: str, lists: Sequence[LoggedList], truth: Truth) -> Evidence:
     places = list(range(len(truth.position)))
     if kind == "cm":
-        found = reference.cascade(lists)
+        actual = reference.cascade(lists)
     elif kind == "dcm":
-        found, _ = reference.tail_em(lists)
+        actual, _ = reference.tail_em(lists)
     else:
         known = len(reference.position_groups(lists)) > 1  # what the log does not tell, the learner is told
         p = truth.position if known else examination(lists)
-        found = examined(lists, p)
+        actual = examined(lists, p)
         places.sort(key=lambda k: -p[k])
-    of = [{item: found.get((context, item), (0.0, 0.0)) for item in items} for context, items in enumerate(truth.theta)]
+    of = [
+        {item: actual.get((context, item), (0.0, 0.0)) for item in items} for context, items in enumerate(truth.theta)
+    ]
     return Evidence(of, reference.impressions(lists), places)
 
 
@@ -205,7 +207,7 @@ def learn_by_bound(
             for delta in deltas
         ]
     prior = {"bayes": uniform_prior, "eb": grid_prior, "exposure": exposure_prior}[name](evidence)
-    found = []
+    actual = []
     for delta in deltas:
         lists = []
         for context in range(len(evidence.of)):
@@ -215,8 +217,8 @@ def learn_by_bound(
                 return quantile(alpha, beta, delta / 2), alpha / (alpha + beta)  # noqa: B023 - called in this round
 
             lists.append(best_list(evidence, context, score))
-        found.append(lists)
-    return found
+        actual.append(lists)
+    return actual
 
 
 Score = Callable[[int, float, float], tuple[float, float]]  # item, n₊, n₋ -> lower bound, mean
@@ -391,12 +393,12 @@ def support(rows: Rows, z: Design, at: np.ndarray) -> float | None:
         return None
     inverse = np.linalg.inv(information)
     clustered = inverse @ (by_context[:, free].T @ by_context[:, free]) @ inverse
-    found = []
+    actual = []
     for covariance in (inverse, clustered):
         variance, direction = np.linalg.eigh(covariance[slopes, slopes])
         floor = 1e-15 * variance[-1] + 1e-300
-        found.append(float(np.sum((at[slopes] @ direction) ** 2 / np.maximum(variance, floor))))
-    return min(found)
+        actual.append(float(np.sum((at[slopes] @ direction) ** 2 / np.maximum(variance, floor))))
+    return min(actual)
 
 
 # --- baselines -------------------------------------------------------------------------------------------------------
@@ -426,10 +428,10 @@ class Tallies:
 
 
 def tally(lists: Sequence[LoggedList], truth: Truth) -> list[Tallies]:
-    found = [Tallies(0, list(items), Counter(), Counter(), Counter(), Counter(), Counter()) for items in truth.theta]
+    actual = [Tallies(0, list(items), Counter(), Counter(), Counter(), Counter(), Counter()) for items in truth.theta]
     totals = Counter[int]()
     for context, items, clicks in lists:
-        of = found[int(context)]
+        of = actual[int(context)]
         totals[int(context)] += 1
         of.lists[items] += 1
         of.list_clicks[items] += sum(clicks)
@@ -439,7 +441,7 @@ def tally(lists: Sequence[LoggedList], truth: Truth) -> list[Tallies]:
             of.shown[int(item)] += 1
     return [
         Tallies(totals[c], of.items, of.lists, of.list_clicks, of.placed, of.clicks, of.shown)
-        for c, of in enumerate(found)
+        for c, of in enumerate(actual)
     ]
 
 
@@ -521,13 +523,13 @@ def errors(
     """V(A*) − V(Â) of every method at every δ, averaged over contexts."""
     evidence = gather(learner or truth.kind, lists, truth)
     tallies = tally(lists, truth)
-    found = [of for name in bounds for of in learn_by_bound(name, evidence, deltas, quantile)]
-    found += [of for name in baselines for of in learn_by_rival(name, tallies, deltas, len(truth.position))]
+    actual = [of for name in bounds for of in learn_by_bound(name, evidence, deltas, quantile)]
+    actual += [of for name in baselines for of in learn_by_rival(name, tallies, deltas, len(truth.position))]
     contexts = range(len(truth.theta))
     optimum = sum(best(truth, c) for c in contexts) / len(contexts)
     return [
         optimum - sum(truth.value(c, [of[c][k] for k in sorted(of[c])]) for c in contexts) / len(contexts)
-        for of in found
+        for of in actual
     ]
 
 
@@ -555,7 +557,7 @@ def click_chances(truth: Truth, theta: Sequence[float]) -> dict[tuple[int, ...],
                 for hit in (0, 1)
             }
         return chances
-    found: dict[tuple[int, ...], float] = defaultdict(float)
+    actual: dict[tuple[int, ...], float] = defaultdict(float)
     reading: dict[tuple[int, ...], float] = {(): 1.0}
     for k, attraction in enumerate(theta):
         goes_on: dict[tuple[int, ...], float] = {}
@@ -563,8 +565,8 @@ def click_chances(truth: Truth, theta: Sequence[float]) -> dict[tuple[int, ...],
             goes_on[*clicks, 0] = chance * (1 - attraction)
             goes_on[*clicks, 1] = chance * attraction * truth.position[k]
             stopped = (*clicks, 1, *[0] * (len(theta) - k - 1))
-            found[stopped] += chance * attraction * (1 - truth.position[k])
+            actual[stopped] += chance * attraction * (1 - truth.position[k])
         reading = goes_on
     for clicks, chance in reading.items():
-        found[clicks] += chance
-    return dict(found)
+        actual[clicks] += chance
+    return dict(actual)

@@ -34,22 +34,22 @@ def truth_of(world: World) -> plain.Truth:
 
 def lists_of(log: shown.ListBatch) -> list[reference.LoggedList]:
     """List by list; one that was shown n times occurs n times."""
-    found: list[reference.LoggedList] = []
+    actual: list[reference.LoggedList] = []
     for items, clicks, n in zip(log.items.tolist(), log.clicks.tolist(), log.n.tolist(), strict=True):
         size = sum(item >= 0 for item in items)
         one = (int(log.context[items[0]]), tuple(items[:size]), tuple(map(int, clicks[:size])))
-        found += [one] * n
-    return found
+        actual += [one] * n
+    return actual
 
 
-def assert_drawn_from(found: Iterable[float], expected: Iterable[float], what: str = "") -> None:
+def assert_drawn_from(actual: Iterable[float], expected: Iterable[float], what: str = "") -> None:
     """Whether frequencies, each a count of independent draws, are those of these expected numbers.
 
     Pearson's χ² has as many degrees of freedom as there are counts, less one, and above 10 or so it is normal with
     twice their number as variance. Four standard deviations and a bit: seeds are fixed, so this either always holds or
     never, and where the code is right a seed fails once in ten thousand.
     """
-    counts, means = np.array(list(found), float), np.array(list(expected), float)
+    counts, means = np.array(list(actual), float), np.array(list(expected), float)
     assert not counts[means == 0].any(), what
     counts, means = counts[means > 0], means[means > 0]
     assert means.min() >= 5, f"{what}: too few draws for a test"

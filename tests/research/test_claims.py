@@ -293,7 +293,7 @@ def test_repetitions_are_read_as_they_were_written(results: Path) -> None:
 def test_command_prints_and_writes_what_was_tried(results: Path) -> None:
     done = run("reproduce", "claims", "-o", results)
     assert done.code == 0
-    assert "not tried" in done.said
+    assert "not tried" in done.text
     assert max(map(len, done.out.splitlines()[:40])) <= 80
     with (results / "claims.csv").open(newline="", encoding="utf-8") as file:
         rows = [Verdict(**row) for row in csv.DictReader(file)]
@@ -310,4 +310,4 @@ def test_folders_inside_are_looked_at(results: Path) -> None:
 
 
 def test_list_names_the_claims() -> None:
-    assert "claims" in run("reproduce", "list").said
+    assert "claims" in run("reproduce", "list").text

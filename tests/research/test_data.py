@@ -21,13 +21,13 @@ Page = tuple[int, int, tuple[int, ...], tuple[int, ...]]  # day, query, urls, cl
 def pages(seed: int = 0, days: tuple[int, ...] = (1, 5, 6, 23, 24, 27)) -> list[Page]:
     """Three queries, one more frequent than the next, with ten urls each; query 30 is not on every day."""
     chance = random.Random(seed)
-    found: list[Page] = []
+    actual: list[Page] = []
     for day in days:
         for query, times in ((10, 3), (30, 9 if day > 5 else 0), (20, 5)):
             for _ in range(times):
                 urls = tuple(chance.sample(range(query * 100, query * 100 + 12), 10))
-                found.append((day, query, urls, tuple(url for url in urls[:6] if chance.random() < 0.3)))
-    return found
+                actual.append((day, query, urls, tuple(url for url in urls[:6] if chance.random() < 0.3)))
+    return actual
 
 
 def yandex(path: Path, some: list[Page]) -> Path:
@@ -164,10 +164,10 @@ def test_labels_query_by_query(tmp_path: Path) -> None:
     """A query with three documents makes no list of four."""
     one = [f"{label} qid:7 1:0.5" for label in (0, 4, 1, 2)] + [f"3 qid:8 1:{i}" for i in range(3)]
     two = [f"{label} qid:9 1:0" for label in (1, 1, 0, 0, 2)]
-    found = read_label_set([write(tmp_path / "a.txt", one), write(tmp_path / "b.txt", two)])
-    assert found.name == "a.txt, b.txt"
-    assert found.sizes.tolist() == [4, 5]
-    assert found.label.tolist() == [0, 4, 1, 2, 1, 1, 0, 0, 2]
+    actual = read_label_set([write(tmp_path / "a.txt", one), write(tmp_path / "b.txt", two)])
+    assert actual.name == "a.txt, b.txt"
+    assert actual.sizes.tolist() == [4, 5]
+    assert actual.label.tolist() == [0, 4, 1, 2, 1, 1, 0, 0, 2]
 
 
 def test_labels_of_short_queries_only(tmp_path: Path) -> None:

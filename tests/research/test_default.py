@@ -35,12 +35,12 @@ def small() -> list[Protocol]:
 
 
 def test_there_are_57_protocols_and_each_draws_its_own_logs() -> None:
-    found = protocols(some_lists(), some_labels())
-    assert Counter((p.data, p.logging) for p in found).total() == 57
-    assert len({p.seed(0, 0).spawn_key for p in found}) == 57
-    assert len({default.name(p) for p in found}) == 57
-    assert all(p.source.kind == p.label for p in found)
-    assert {p.data for p in found} - {p.data for p in protocols()} == {"Yandex", "Labelled queries"}
+    actual = protocols(some_lists(), some_labels())
+    assert Counter((p.data, p.logging) for p in actual).total() == 57
+    assert len({p.seed(0, 0).spawn_key for p in actual}) == 57
+    assert len({default.name(p) for p in actual}) == 57
+    assert all(p.source.kind == p.label for p in actual)
+    assert {p.data for p in actual} - {p.data for p in protocols()} == {"Yandex", "Labelled queries"}
     assert len(protocols()) == 45
 
 

@@ -32,15 +32,15 @@ def numbers(lab: Laboratory, repetitions: int = 7, chunk: int = 3) -> list[list[
 @pytest.fixture
 def computed(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
     """Every repetition that is computed, by protocol and number."""
-    found: list[tuple[str, int]] = []
+    actual: list[tuple[str, int]] = []
     errors = Protocol.errors
 
     def note(self: Protocol, seed: int, repetition: int) -> object:
-        found.append((self.logging, repetition))
+        actual.append((self.logging, repetition))
         return errors(self, seed, repetition)
 
     monkeypatch.setattr(Protocol, "errors", note)
-    return found
+    return actual
 
 
 class StopError(Exception):

@@ -82,8 +82,8 @@ def delta_is_chosen_on_the_past(outcome: Outcome) -> None:
     for protocol in past:
         error = dict(zip(protocol.arms, np.mean([protocol.errors(0, r)[0] for r in range(2)], axis=0), strict=True))
         assert chosen[protocol.source.kind] == {"eb": min((0.2, 1.0), key=lambda delta: error["eb", delta])}
-    found = [(row.model, row.n, row.method, row.delta) for row in outcome.rows]
-    assert found == [
+    actual = [(row.model, row.n, row.method, row.delta) for row in outcome.rows]
+    assert actual == [
         (kind, n, method, delta)
         for kind in ("cm", "dcm", "pbm")
         for n in (50, 200)
@@ -156,8 +156,8 @@ def test_every_experiment(name: str, tmp_path: Path) -> None:
     request = Request(repetitions=2, deltas=(0.2, 1.0), methods=("mle", "eb", "ips"))
     said: list[tuple[str, int, int]] = []
     folder = tmp_path / "new" / "folder"
-    ((found, outcome),) = reproduce(name, folder, request, lambda *of: said.append(of))
-    assert found == name
+    ((actual, outcome),) = reproduce(name, folder, request, lambda *of: said.append(of))
+    assert actual == name
     ends = sorted([*FILES, "md"]) if outcome.page else FILES
     assert sorted(file.name for file in folder.iterdir()) == [f"{name}.{end}" for end in ends]
     with duckdb.connect() as connection:

@@ -200,10 +200,10 @@ def test_a_sweep_is_each_bound_alone(data: st.DataObject, kind: str, spelling: s
     evidence = gather(click_models.parse(kind), world, shown)
     bound = bounds.parse(spelling)
     deltas: tuple[float | None, ...] = (0.05, 0.5, 1.0, None) if hasattr(bound, "delta") else (None,)
-    for delta, found in zip(deltas, sweep(bound, evidence, deltas, 3), strict=True):
+    for delta, actual in zip(deltas, sweep(bound, evidence, deltas, 3), strict=True):
         alone: Bound = bound if delta is None else replace(bound, delta=delta)  # type: ignore[type-var]
         expected = best_lists(evidence, alone.score(evidence), 3)
-        for column, right in zip(found, expected, strict=True):
+        for column, right in zip(actual, expected, strict=True):
             np.testing.assert_array_equal(column, right)
 
 
@@ -240,8 +240,8 @@ def test_a_clip_beyond_the_number_of_lists_does_nothing(spelling: str) -> None:
     one = protocol(source, n=100, bounds={}, baselines={spelling: baselines.parse(spelling)})
     world, shown = source.draw(100, np.random.default_rng(one.seed(0, 0)))
     totals = fold(shown)
-    found = list(one._learn(world, shown))
-    for delta, lists in zip(DELTAS, found, strict=True):
+    actual = list(one._learn(world, shown))
+    for delta, lists in zip(DELTAS, actual, strict=True):
         alone = baselines.parse(f"{spelling}(clip={clip_for(delta)})").lists(totals)
         np.testing.assert_array_equal(lists.row, alone.row)
 

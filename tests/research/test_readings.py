@@ -19,13 +19,13 @@ from prudent.research.data import synthetic_log
 from prudent.research.laboratory import Laboratory
 from prudent.research.reproduce import CATALOGUE, write_outcome
 from tests import reference
-from tests.strategies import as_shown, by_name, logs
+from tests.strategies import as_batch, by_name, logs
 
 Lists = list[reference.LoggedList]
 
 
 def counted(model: ClickModel, lists: Lists) -> reference.Evidence:
-    evidence = model.evidence(as_shown(lists))
+    evidence = model.evidence(as_batch(lists))
     np.testing.assert_array_equal(
         evidence.impressions, list(dict(sorted(reference.impressions(lists).items())).values())
     )
@@ -63,7 +63,7 @@ def test_printed_continuation(lists: Lists) -> None:
             onward[k] += click and sum(clicks[k:]) > 1
     both = [last[k] + onward[k] for k in range(reference.longest(lists))]
     expected = [onward[k] / n if n else 0.5 for k, n in enumerate(both)]
-    assert readings.printed_continuation(as_shown(lists).cells).tolist() == pytest.approx(expected)
+    assert readings.printed_continuation(as_batch(lists).cells).tolist() == pytest.approx(expected)
 
 
 @given(logs())
@@ -75,31 +75,31 @@ def test_printed_placement_puts_the_best_item_last() -> None:
     """Two clicks in one list make λ̂₁ positive, and at the end nobody is ever seen to go on."""
     lists: Lists = [("x", ("good", "bad"), (1, 1)), *[("x", ("good", "bad"), (1, 0))] * 5]
     for model, expected in ((DependentClick(), ["good", "bad"]), (readings.PlacedByContinuation(), ["bad", "good"])):
-        evidence = model.evidence(as_shown(lists))
+        evidence = model.evidence(as_batch(lists))
         chosen = best_lists(evidence, bounds.parse("mle").score(evidence), 2)
         assert [("bad", "good")[row] for row in chosen.row] == expected
 
 
 @given(logs(), st.sampled_from([0.2, 0.5, 1.0]))
 def test_clipped_hoeffding(lists: Lists, delta: float) -> None:
-    evidence = _cascade(as_shown(lists))
+    evidence = _cascade(as_batch(lists))
     expected = {
         pair: max(0.0, reference.hoeffding(*counts, delta)) for pair, counts in reference.cascade(lists).items()
     }
     for by_chance in (False, True):
         scores = readings.ClippedHoeffding(delta, by_chance).score(evidence)
-        found = {pair: lower for pair, (lower,) in by_name(lists, scores.lower).items()}
-        assert found == pytest.approx(expected)
+        actual = {pair: lower for pair, (lower,) in by_name(lists, scores.lower).items()}
+        assert actual == pytest.approx(expected)
     assert (np.diff(scores.mean)[np.diff(evidence.context) == 0] < 0).all()  # of equals, the smaller number
 
 
 @given(logs(), st.sampled_from([0.5, 1.0]))
 def test_mle_with_a_guess_for_what_was_never_examined(lists: Lists, guess: float) -> None:
-    found = readings.GuessingMle(guess).lower(_cascade(as_shown(lists)))
+    actual = readings.GuessingMle(guess).lower(_cascade(as_batch(lists)))
     expected = {
         pair: reference.mle(*counts) if sum(counts) else guess for pair, counts in reference.cascade(lists).items()
     }
-    assert {pair: lower for pair, (lower,) in by_name(lists, found).items()} == pytest.approx(expected)
+    assert {pair: lower for pair, (lower,) in by_name(lists, actual).items()} == pytest.approx(expected)
 
 
 def _cascade(counts: Counted) -> Evidence:
@@ -109,12 +109,12 @@ def _cascade(counts: Counted) -> Evidence:
 @given(logs(), st.sampled_from([1.0, 2.0, 1e6]))
 def test_item_position_ips_with_repeats(lists: Lists, clip: float) -> None:
     pairs = sorted(reference.impressions(lists))
-    found: dict[reference.Name, dict[int, reference.Name]] = defaultdict(dict)
-    chosen = readings.RepeatingItemPositionIps(clip).lists(fold(as_shown(lists)))
+    actual: dict[reference.Name, dict[int, reference.Name]] = defaultdict(dict)
+    chosen = readings.RepeatingItemPositionIps(clip).lists(fold(as_batch(lists)))
     for row, rank in zip(chosen.row, chosen.rank, strict=True):
         context, item = pairs[row]
-        found[context][int(rank)] = item
-    assert found == repeating(lists, clip)
+        actual[context][int(rank)] = item
+    assert actual == repeating(lists, clip)
 
 
 def repeating(lists: Lists, clip: float) -> dict[reference.Name, dict[int, reference.Name]]:
@@ -171,10 +171,10 @@ def test_every_reading_is_compared_and_noted(real: bool, tmp_path: Path) -> None
         if row.delta in (None, 0.2) and not row.data.endswith("every item")
     }
     (ratio,) = (
-        found["ratio"]
-        for found in outcome.facts["ratios"]
-        if (found["reading"], found["method"], found["delta"]) == ("pbm, counts as printed", "eb", 0.2)
-        and found["logging"] == "production"
+        actual["ratio"]
+        for actual in outcome.facts["ratios"]
+        if (actual["reading"], actual["method"], actual["delta"]) == ("pbm, counts as printed", "eb", 0.2)
+        and actual["logging"] == "production"
     )
     place = "eb", "production", 1_000
     assert ratio == pytest.approx(error["pbm, counts as printed", *place] / error["pbm", *place])

@@ -35,7 +35,7 @@ def test_tables_are_the_same_to_the_byte_in_one_process_and_in_two(tmp_path: Pat
     for processes in (1, 2):
         ran = run(*how, "--processes", processes, "--output", tmp_path / str(processes))
         assert ran.code == 0, ran.err
-        assert "top-query" in ran.said
+        assert "top-query" in ran.text
     for end in FILES:
         one, two = (tmp_path / folder / f"top-query.{end}" for folder in ("1", "2"))
         assert one.read_bytes() == two.read_bytes(), end
@@ -132,21 +132,21 @@ def test_what_cannot_be_run_says_why(args: tuple[str, ...], message: str, tmp_pa
     log = write(tmp_path / "log", ["nonsense"])
     ran = run("reproduce", *(arg.format(log=log) for arg in args), "--output", tmp_path / "out", "--processes", "1")
     assert ran.code == 2
-    assert message.format(log=log) in ran.said
+    assert message.format(log=log) in ran.text
     assert not list(tmp_path.glob("out/[!.]*"))
 
 
 def test_an_output_has_to_be_named() -> None:
     ran = run("reproduce", "top-query")
     assert ran.code == 2
-    assert "--output DIR" in ran.said
+    assert "--output DIR" in ran.text
 
 
 def test_a_log_that_is_none(tmp_path: Path) -> None:
     log = write(tmp_path / "log", ["nonsense"])
     ran = run("reproduce", "top-query", "--data", log, "--format", "yandex-personalized", "-o", tmp_path / "out")
     assert ran.code == 3
-    assert str(log.name) in ran.said
+    assert str(log.name) in ran.text
     missing = run("reproduce", "top-query", "--data", tmp_path / "no", "--format", "yandex", "-o", tmp_path / "out")
     assert missing.code in (2, 3)
     with pytest.raises(LogError):

@@ -40,7 +40,7 @@ from tests import reference
 from tests.fitted import kind_of, position_parameter
 from tests.research import plain
 from tests.research.small import assert_drawn_from, lists_of, truth_of, world_of
-from tests.strategies import as_shown, logs
+from tests.strategies import as_batch, logs
 
 KINDS = ["cm", "dcm", "pbm"]
 FIVE = [[0.1, 0.6, 0.3, 0.8, 0.45]]
@@ -167,9 +167,9 @@ def test_click_rates_by_position(kind: str) -> None:
 @given(theta=st.lists(st.floats(0, 1), min_size=3, max_size=3))
 def test_chances_of_patterns(kind: str, theta: list[float]) -> None:
     world = world_of(kind, [theta])
-    found = pattern_chances(world, np.array([[0, 1, 2], [2, 0, 1], [1, 0, -1]]), PATTERNS)
-    np.testing.assert_allclose(found.sum(axis=1), 1, rtol=1e-12)
-    for row, of in zip(found, ([0, 1, 2], [2, 0, 1], [1, 0, -1]), strict=True):
+    actual = pattern_chances(world, np.array([[0, 1, 2], [2, 0, 1], [1, 0, -1]]), PATTERNS)
+    np.testing.assert_allclose(actual.sum(axis=1), 1, rtol=1e-12)
+    for row, of in zip(actual, ([0, 1, 2], [2, 0, 1], [1, 0, -1]), strict=True):
         chances = plain.click_chances(truth_of(world), [theta[i] if i >= 0 else 0.0 for i in of])
         expected = [chances.get(tuple(map(int, pattern)), 0.0) for pattern in PATTERNS]
         np.testing.assert_allclose(row, expected, rtol=1e-9, atol=1e-12)
@@ -284,12 +284,12 @@ def test_new_numbers_keep_everything_but_the_order() -> None:
 
 def numbers_and_truth(source: Source) -> float:
     """Correlation of θ with the number within its context, over many contexts and draws."""
-    found = []
+    actual = []
     for seed in range(20):
         world, _ = source.draw(5, seeded(seed))
         number = np.concatenate([np.linspace(-1, 1, size) for size in np.diff(world.offsets)])
-        found.append(np.corrcoef(number, world.attraction)[0, 1])
-    return float(np.mean(found))
+        actual.append(np.corrcoef(number, world.attraction)[0, 1])
+    return float(np.mean(actual))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -363,11 +363,11 @@ def test_queries_are_sampled_whole() -> None:
     label = np.repeat(np.arange(5), sizes)
     for seed in range(10):
         world, _ = LabelledQueries("cm", label, sizes, queries=3).draw(2, seeded(seed))
-        found = [world.attraction[a:b] for a, b in zip(world.offsets[:-1], world.offsets[1:], strict=True)]
-        assert len(found) == 3
-        labels = [int(np.flatnonzero(of[0] == ATTRACTION)[0]) for of in found]
+        actual = [world.attraction[a:b] for a, b in zip(world.offsets[:-1], world.offsets[1:], strict=True)]
+        assert len(actual) == 3
+        labels = [int(np.flatnonzero(of[0] == ATTRACTION)[0]) for of in actual]
         assert labels == sorted(set(labels))
-        assert all((of == of[0]).all() and len(of) == sizes[number] for of, number in zip(found, labels, strict=True))
+        assert all((of == of[0]).all() and len(of) == sizes[number] for of, number in zip(actual, labels, strict=True))
 
 
 def test_labels_have_the_mix_that_was_asked_for() -> None:
@@ -430,7 +430,7 @@ def survivors(lists: list[reference.LoggedList], good: set[reference.Pair]) -> l
 @settings(max_examples=50)
 @given(logs(), st.data())
 def test_lists_made_of_some_pairs(lists: list[reference.LoggedList], data: st.DataObject) -> None:
-    shown, pairs = as_shown(lists), sorted(reference.impressions(lists))
+    shown, pairs = as_batch(lists), sorted(reference.impressions(lists))
     good = set(data.draw(st.lists(st.sampled_from(pairs), min_size=1, unique=True)))
     kept = shown.made_of(np.array([pair in good for pair in pairs]))
     left = [pair for pair in pairs if pair in good]
@@ -449,9 +449,9 @@ def test_items_that_were_shown_often(lists: list[reference.LoggedList], least: i
         expected = survivors(expected, {pair for pair, n in reference.impressions(expected).items() if n >= least})
     if not expected:
         with pytest.raises(LogError, match=f"{least} impressions or more"):
-            keep_frequent(as_shown(lists), least)
+            keep_frequent(as_batch(lists), least)
         return
-    kept = keep_frequent(as_shown(lists), least)
+    kept = keep_frequent(as_batch(lists), least)
     assert named(lists, kept, sorted(reference.impressions(expected))) == expected
 
 
@@ -462,7 +462,7 @@ def test_items_that_two_parts_share(
 ) -> None:
     """By striking off, until nothing changes, items with too few lists of such items in either part."""
     assume(reference.longest(train) == reference.longest(test))
-    both = as_shown([*train, *test])
+    both = as_batch([*train, *test])
     cut = len(train)
     parts = [
         ListBatch(both.context, both.items[rows], both.clicks[rows], both.n[rows])
@@ -480,8 +480,8 @@ def test_items_that_two_parts_share(
         with pytest.raises(LogError, match="in both parts"):
             keep_common(parts[0], parts[1], least)
         return
-    found = keep_common(parts[0], parts[1], least)
-    for part, kept in zip((train, test), found, strict=True):
+    actual = keep_common(parts[0], parts[1], least)
+    for part, kept in zip((train, test), actual, strict=True):
         assert named(part, kept, sorted(good)) == survivors(part, good)
 
 
@@ -499,13 +499,13 @@ def test_a_known_truth_is_found_again(kind: str) -> None:
     lists = clicked(known, draw_lists(known, 200_000, seeded(14)), seeded(15))
     world = fit_truth(lists, kind)
     assert kind_of(world.users) == kind
-    found, position = position_parameter(world.users), position_parameter(known.users)
+    actual, position = position_parameter(world.users), position_parameter(known.users)
     scale = position.max() if kind == "pbm" else 1.0  # only pθ is seen: p is scaled to a maximum of 1
     np.testing.assert_allclose(world.attraction, known.attraction * scale, atol=0.012)
     if kind == "dcm":
-        np.testing.assert_allclose(found[:2], position[:2], atol=0.03)
+        np.testing.assert_allclose(actual[:2], position[:2], atol=0.03)
     else:
-        np.testing.assert_allclose(found, position / scale, atol=0.01)
+        np.testing.assert_allclose(actual, position / scale, atol=0.01)
     np.testing.assert_array_equal(np.diff(world.offsets), [5, 4])
 
 

@@ -34,22 +34,22 @@ def rows_of(path: Path) -> list[tuple[object, ...]]:
 def test_columns_and_their_types(tmp_path: Path) -> None:
     write_rows(results().rows(), tmp_path / "table.parquet")
     with duckdb.connect() as connection:
-        found = connection.execute(f"describe from read_parquet('{tmp_path / 'table.parquet'}')").fetchall()
-    assert [name for name, *_ in found] == COLUMNS
+        actual = connection.execute(f"describe from read_parquet('{tmp_path / 'table.parquet'}')").fetchall()
+    assert [name for name, *_ in actual] == COLUMNS
     numbers = ["DOUBLE", "BIGINT", "DOUBLE", "DOUBLE", "BIGINT"]
-    assert [kind for _, kind, *_ in found] == ["VARCHAR"] * 4 + numbers
+    assert [kind for _, kind, *_ in actual] == ["VARCHAR"] * 4 + numbers
 
 
 def test_rows_are_means_and_standard_errors(tmp_path: Path) -> None:
     """By hand: the mean, and the root of Σ(x − mean)² / (4 · 3)."""
     write_rows(results().rows(), tmp_path / "table.parquet")
-    found = rows_of(tmp_path / "table.parquet")
+    actual = rows_of(tmp_path / "table.parquet")
     named = ("Ünknown, 10", "pro,duction", "dcm(tail=truncate)")
-    assert [row[:6] for row in found] == [(*named, *arm, 70) for arm in (("mle", None), ("eb", 0.2), ("eb", 0.5))]
-    np.testing.assert_allclose([float(str(row[6])) for row in found], [0.2, 0.1, 0.4])
+    assert [row[:6] for row in actual] == [(*named, *arm, 70) for arm in (("mle", None), ("eb", 0.2), ("eb", 0.5))]
+    np.testing.assert_allclose([float(str(row[6])) for row in actual], [0.2, 0.1, 0.4])
     expected = [np.sqrt(0.02 / 12), np.sqrt(0.02 / 12), np.sqrt(0.14 / 12)]
-    np.testing.assert_allclose([float(str(row[7])) for row in found], expected)
-    assert [row[8] for row in found] == [4, 4, 4]
+    np.testing.assert_allclose([float(str(row[7])) for row in actual], expected)
+    assert [row[8] for row in actual] == [4, 4, 4]
 
 
 def test_csv_says_the_same(tmp_path: Path) -> None:
@@ -109,13 +109,13 @@ def test_every_repetition_is_kept(tmp_path: Path) -> None:
     with duckdb.connect() as connection:
         names = [name for name, *_ in connection.execute(f"describe from read_parquet('{path}')").fetchall()]
     assert names == ["data", "logging", "model", "method", "delta", "n", "repetition", "error"]
-    found = rows_of(path)
-    assert len(found) == 3 * 4 + 2
+    actual = rows_of(path)
+    assert len(actual) == 3 * 4 + 2
     expected = [
         (*arm, 70, r + 1, error) for arm, column in zip(ARMS, ERRORS.T, strict=True) for r, error in enumerate(column)
     ]
-    assert [row[3:] for row in found[:12]] == expected
-    assert [row[2:] for row in found[12:]] == [
+    assert [row[3:] for row in actual[:12]] == expected
+    assert [row[2:] for row in actual[12:]] == [
         ("as told", "mle", None, 70, 1, 0.1),
         ("as told", "mle", None, 70, 2, 0.3),
     ]

@@ -178,11 +178,11 @@ def test_which_actions_are_clicks_and_impressions(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "found"), [("query_attributes.category", "boots"), ("client_id", "me"), ("query_attributes.a/b~c", "5")]
+    ("path", "actual"), [("query_attributes.category", "boots"), ("client_id", "me"), ("query_attributes.a/b~c", "5")]
 )
-def test_another_context(path: str, found: str, tmp_path: Path) -> None:
+def test_another_context(path: str, actual: str, tmp_path: Path) -> None:
     asked = query("q", ["a"], query_attributes={"category": "boots", "a/b~c": 5}, client_id="me")
-    assert lists_of(read(tmp_path, asked, click("q", "a"), context=path)) == [(found, ("a",), (1,))]
+    assert lists_of(read(tmp_path, asked, click("q", "a"), context=path)) == [(actual, ("a",), (1,))]
 
 
 @pytest.mark.parametrize(
@@ -522,7 +522,7 @@ def test_commands(tmp_path: Path) -> None:
     policy = tmp_path / "policy.parquet"
     ran = run("rank", queries, events, "--format", "ubi", "--context", "client_id", *actions, "-o", policy)
     assert ran.code == 0
-    assert "Left out: 1 repeated records of a query." in ran.said
+    assert "Left out: 1 repeated records of a query." in ran.text
     assert prudent.Policy.read(policy)["me"] == ["a"]
 
 
@@ -537,14 +537,14 @@ def test_commands(tmp_path: Path) -> None:
 def test_options_that_do_not_go_together(options: list[str], said: str, tmp_path: Path) -> None:
     ran = run("check", write(tmp_path / "log.jsonl", RECORDS), *options)
     assert ran.code == 2
-    assert said in ran.said
+    assert said in ran.text
 
 
 def test_a_fault_is_one_line_on_the_command_line(tmp_path: Path) -> None:
     (tmp_path / "log.jsonl").write_bytes(CONTENT + b"{\n")
     ran = run("check", tmp_path / "log.jsonl", "--format", "ubi")
     assert ran.code == 3
-    assert "log.jsonl, line 3 is not JSON" in ran.said
+    assert "log.jsonl, line 3 is not JSON" in ran.text
 
 
 def test_what_was_read_and_split_is_no_ubi_any_more(tmp_path: Path) -> None:
@@ -552,7 +552,7 @@ def test_what_was_read_and_split_is_no_ubi_any_more(tmp_path: Path) -> None:
     assert run("split", records, "--format", "ubi", "-o", tmp_path / "parts", "--holdout", "0.5").code == 0
     ran = run("check", tmp_path / "parts" / "train.parquet", "--format", "ubi")
     assert ran.code == 3
-    assert "these are already lists, such as prudent split writes. Leave out --format" in ran.said
+    assert "these are already lists, such as prudent split writes. Leave out --format" in ran.text
     assert run("check", tmp_path / "parts" / "train.parquet").code == 0
 
 

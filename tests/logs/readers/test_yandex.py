@@ -305,19 +305,19 @@ def test_commands(command: str, name: str, lines: list[str], file: Path) -> None
     output = () if command == "check" else ("-o", file.with_name("out.parquet"))
     ran = run(command, file, "--format", name, *output)
     assert ran.code == 0
-    assert "Left out: 1 clicks outside their list." in ran.said
+    assert "Left out: 1 clicks outside their list." in ran.text
 
 
 def test_a_format_knows_its_columns(file: Path) -> None:
     ran = run("check", write(file, [QUERY]), "--format", "yandex", "--layout", "rows")
     assert ran.code == 2
-    assert "no setting layout (--layout): leave it out" in ran.said
+    assert "no setting layout (--layout): leave it out" in ran.text
 
 
 def test_a_fault_is_one_line_on_the_command_line(file: Path) -> None:
     ran = run("check", write(file, [QUERY, "oh"]), "--format", "yandex")
     assert ran.code == 3
-    assert "log.tsv, line 2 is not of the format yandex: 'oh'." in ran.said
+    assert "log.tsv, line 2 is not of the format yandex: 'oh'." in ran.text
 
 
 # --- real clicks ----------------------------------------------------------------------------------------------------

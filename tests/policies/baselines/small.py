@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from prudent.policies.baselines import Baseline, Choice, fold
 from tests.reference import LoggedList, Name, Pair
-from tests.strategies import as_shown
+from tests.strategies import as_batch
 
 
 def pairs_of(lists: Sequence[LoggedList]) -> list[Pair]:
@@ -12,28 +12,28 @@ def pairs_of(lists: Sequence[LoggedList]) -> list[Pair]:
 
 
 def choose(rival: Baseline, lists: Sequence[LoggedList]) -> Choice:
-    return rival.choose(fold(as_shown(lists)))
+    return rival.choose(fold(as_batch(lists)))
 
 
 def chosen(rival: Baseline, lists: Sequence[LoggedList]) -> dict[Name, tuple[Name, ...]]:
     """The list of every context, by names."""
     pairs = pairs_of(lists)
-    found: dict[Name, tuple[Name, ...]] = {}
+    actual: dict[Name, tuple[Name, ...]] = {}
     for row, rank in zip(*(column.tolist() for column in choose(rival, lists).lists[::2]), strict=True):
         context, item = pairs[row]
-        found[context] = (*found.get(context, ()), item)
-        assert len(found[context]) == rank
-    return found
+        actual[context] = (*actual.get(context, ()), item)
+        assert len(actual[context]) == rank
+    return actual
 
 
 def added(rival: Baseline, lists: Sequence[LoggedList]) -> dict[Name, list[float]]:
     """What the items of the list of every context add, from the top down."""
     pairs = pairs_of(lists)
-    found: dict[Name, list[float]] = {}
+    actual: dict[Name, list[float]] = {}
     choice = choose(rival, lists)
     for row, adds in zip(choice.lists.row.tolist(), choice.adds.tolist(), strict=True):
-        found.setdefault(pairs[row][0], []).append(adds)
-    return found
+        actual.setdefault(pairs[row][0], []).append(adds)
+    return actual
 
 
 def best(rival: Baseline, lists: Sequence[LoggedList]) -> dict[Pair, float]:

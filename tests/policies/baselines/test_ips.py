@@ -40,10 +40,10 @@ def test_equal_lists_go_by_showings_and_then_by_name() -> None:
 
 @given(logs(), clips)
 def test_agrees_with_the_plain_loop(lists: list[LoggedList], clip: float) -> None:
-    found, adds, scores = chosen(Ips(clip), lists), added(Ips(clip), lists), best(Ips(clip), lists)
+    actual, adds, scores = chosen(Ips(clip), lists), added(Ips(clip), lists), best(Ips(clip), lists)
     for context in {context for context, _, _ in lists}:
         value = reference.ips(lists, context, clip)
-        assert found[context] == reference.best_ips(lists, context, clip)
+        assert actual[context] == reference.best_ips(lists, context, clip)
         assert sum(adds[context]) == pytest.approx(float(max(value.values())), abs=1e-9)
         for item in reference.items_of(lists, context):
             expected = max(v for items, v in value.items() if item in items)

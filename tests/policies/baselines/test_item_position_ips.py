@@ -51,12 +51,12 @@ def test_items_that_were_never_shown_fill_what_is_left() -> None:
 @given(logs(), clips)
 def test_agrees_with_trying_all_assignments(lists: list[LoggedList], clip: float) -> None:
     rival, length = ItemPositionIps(clip), longest(lists)
-    found, adds, scores = chosen(rival, lists), added(rival, lists), best(rival, lists)
+    actual, adds, scores = chosen(rival, lists), added(rival, lists), best(rival, lists)
     for context in {context for context, _, _ in lists}:
         value = reference.item_position_ips(lists, context, clip)
         items = reference.items_of(lists, context)
-        assert len(found[context]) == min(length, len(items)) == len(set(found[context]))
-        for position, (item, estimate) in enumerate(zip(found[context], adds[context], strict=True), start=1):
+        assert len(actual[context]) == min(length, len(items)) == len(set(actual[context]))
+        for position, (item, estimate) in enumerate(zip(actual[context], adds[context], strict=True), start=1):
             assert estimate == pytest.approx(float(value.get((item, position), 0)), abs=1e-9)
         assert sum(adds[context]) == pytest.approx(float(reference.best_assignment(value, items, length)), abs=1e-9)
         for item in items:

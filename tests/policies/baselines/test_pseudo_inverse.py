@@ -10,7 +10,7 @@ from prudent.policies.baselines.pseudo_inverse import pseudo_solve, weights
 from tests.policies.baselines import reference
 from tests.policies.baselines.small import added, best, chosen, pairs_of
 from tests.reference import LoggedList, longest
-from tests.strategies import as_shown, logs
+from tests.strategies import as_batch, logs
 
 
 def test_one_list_shares_its_clicks_evenly() -> None:
@@ -30,15 +30,15 @@ def test_an_item_never_shown_there_beats_one_that_costs_clicks() -> None:
 @given(logs())
 def test_agrees_with_the_full_matrix(lists: list[LoggedList]) -> None:
     length, pairs = longest(lists), pairs_of(lists)
-    totals = fold(as_shown(lists))
-    found, adds, scores = chosen(PseudoInverse(), lists), added(PseudoInverse(), lists), best(PseudoInverse(), lists)
+    totals = fold(as_batch(lists))
+    actual, adds, scores = chosen(PseudoInverse(), lists), added(PseudoInverse(), lists), best(PseudoInverse(), lists)
     phi = {context: reference.pseudo_inverse(lists, context, length) for context in {c for c, _, _ in lists}}
     for pair, position, weight in zip(totals.placed.pair, totals.placed.position, weights(totals), strict=True):
         context, item = pairs[pair]
         assert weight == pytest.approx(phi[context][item, position + 1], abs=1e-9)
     for context, expected in phi.items():
-        assert found[context] == reference.greedy(lists, context, expected, length)
-        places = enumerate(found[context], start=1)
+        assert actual[context] == reference.greedy(lists, context, expected, length)
+        places = enumerate(actual[context], start=1)
         assert adds[context] == pytest.approx([expected[item, k] for k, item in places], abs=1e-9)
         for item in reference.items_of(lists, context):
             most = max(expected[item, k] for k in range(1, length + 1))

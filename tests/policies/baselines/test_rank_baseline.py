@@ -22,7 +22,7 @@ from tests import reference
 from tests.command import run
 from tests.policies.baselines import reference as plain
 from tests.reference import LoggedList, Name, Pair
-from tests.strategies import as_shown, integer_names, logs, plain_names, rows, table, text_names
+from tests.strategies import as_batch, integer_names, logs, plain_names, rows, table, text_names
 
 METHODS = ["ips", "ips(clip=2)", "ip-ips", "ip-ips(clip=2)", "pi"]
 LOG: list[LoggedList] = [
@@ -62,9 +62,9 @@ def test_lists_come_out_as_they_went_in(names: st.SearchStrategy[Any], layout: A
     lists = cut(lists, length or reference.longest(lists))
     assert (tally.lists, tally.bad) == (len(lists), 0)
     assert sum(shown.n) == len(lists)
-    found, expected = fold(shown), fold(as_shown(lists))
+    actual, expected = fold(shown), fold(as_batch(lists))
     for name in ("context", "items", "clicks", "n"):
-        assert getattr(found, name).tolist() == getattr(expected, name).tolist()
+        assert getattr(actual, name).tolist() == getattr(expected, name).tolist()
     pairs = sorted({(context, item) for context, items, _ in lists for item in items})
     assert connection.execute("select context, item from pairs order by rowid").fetchall() == pairs
     connection.close()
@@ -105,7 +105,7 @@ def test_the_policy_is_the_method_s_choice(method: str, lists: list[LoggedList])
             rank_baseline(lists, method)
         return
     policy = rank_baseline(lists, method)
-    choice = baselines.parse(method).choose(fold(as_shown(lists)))
+    choice = baselines.parse(method).choose(fold(as_batch(lists)))
     pairs = sorted({(context, item) for context, items, _ in lists for item in items})
     shown = reference.impressions(lists)
     clicks = dict.fromkeys(pairs, 0)
@@ -160,15 +160,15 @@ def test_a_shorter_length_cuts_the_log(method: str) -> None:
 
 @pytest.mark.parametrize("method", METHODS)
 def test_same_bytes_whatever_the_order_and_the_threads(method: str, tmp_path: Path) -> None:
-    found = set()
+    actual = set()
     for threads in (1, 4):
         shuffled = random.Random(threads).sample(LOG, len(LOG))
         policy = rank_baseline(shuffled, method, engine=DuckDB(threads=threads))
         policy.write(tmp_path / "policy.parquet", tmp_path / "scores.parquet")
-        found.add(
+        actual.add(
             sha256((tmp_path / "policy.parquet").read_bytes() + (tmp_path / "scores.parquet").read_bytes()).digest()
         )
-    assert len(found) == 1
+    assert len(actual) == 1
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -243,10 +243,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize("method", METHODS)
 def test_command_writes_the_same_policy(folder: Path, method: str) -> None:
     ran = run("rank", "log.parquet", "-o", "policy.parquet", "--scores", "scores.parquet", "--baseline", method)
-    assert ran.code == 0, ran.said
-    assert f"3 lists by {method}, from 14 logged" in ran.said
-    assert f"by {method}" in ran.said
-    assert "pessimistic" not in ran.said
+    assert ran.code == 0, ran.text
+    assert f"3 lists by {method}, from 14 logged" in ran.text
+    assert f"by {method}" in ran.text
+    assert "pessimistic" not in ran.text
     assert chosen(prudent.Policy.read("policy.parquet")) == chosen(rank_baseline(LOG, method))
     assert pq.read_table("scores.parquet").num_rows == 6
 
@@ -255,7 +255,7 @@ def test_command_takes_the_options_of_a_log(folder: Path) -> None:
     pq.write_table(rows(LOG), "rows.parquet")
     options = ["--baseline", "ips", "--layout", "rows", "--length", 2, "--min-lists", 2, "--json", "--threads", 1]
     ran = run("rank", "rows.parquet", "-o", "policy.parquet", *options)
-    assert ran.code == 0, ran.said
+    assert ran.code == 0, ran.text
     said = json.loads(ran.out)
     assert said["settings"] == {"baseline": "ips", "length": 2, "min_lists": 2}
     assert chosen(prudent.Policy.read("policy.parquet")) == chosen(rank_baseline(LOG, "ips", length=2, min_lists=2))
@@ -275,7 +275,7 @@ def test_command_takes_the_options_of_a_log(folder: Path) -> None:
 def test_command_refuses(folder: Path, options: list[str], said: str) -> None:
     ran = run("rank", "log.parquet", "-o", "policy.parquet", *options)
     assert ran.code == 2
-    assert said in ran.said
+    assert said in ran.text
     assert not Path("policy.parquet").exists()
 
 
@@ -283,7 +283,7 @@ def test_command_refuses_counts(folder: Path) -> None:
     assert run("count", "log.parquet", "-o", "counts.parquet").code == 0
     ran = run("rank", "counts.parquet", "-o", "policy.parquet", "--baseline", "ip-ips")
     assert ran.code == 3
-    assert "counts.parquet holds counts, which do not keep whole lists. The log itself is needed here." in ran.said
+    assert "counts.parquet holds counts, which do not keep whole lists. The log itself is needed here." in ran.text
 
 
 def test_help_mentions_methods() -> None:

@@ -24,7 +24,7 @@ def rulesets(content: bytes, limit: int = 100) -> dict[str, list[dict[str, Any]]
     """The requests, checked against the documented schema."""
     lines = content.decode().split("\n")
     assert lines.pop() == ""
-    found = {}
+    actual = {}
     for request, body in zip(lines[::2], lines[1::2], strict=True):
         path = re.fullmatch(r"PUT /_query_rules/([A-Za-z0-9._-]+)", request)
         assert path, request
@@ -43,9 +43,9 @@ def rulesets(content: bytes, limit: int = 100) -> dict[str, list[dict[str, Any]]
             assert list(rule["actions"]) == ["ids"]
             assert 1 <= len(rule["actions"]["ids"]) <= 100
             assert all(isinstance(item, str) for item in rule["actions"]["ids"])
-        found[path[1]] = rules
-    assert len(found) == len(lines) / 2
-    return found
+        actual[path[1]] = rules
+    assert len(actual) == len(lines) / 2
+    return actual
 
 
 def pinned(sets: dict[str, list[dict[str, Any]]], metadata: str, value: str) -> list[list[str]]:

@@ -124,15 +124,15 @@ def test_command(to: str, next_: str, tmp_path: Path) -> None:
     policy, output = write(tmp_path / "policy.parquet", HOSTILE), tmp_path / "it's out"
     ran = run("export", policy, "--format", to, "-o", output)
     assert ran.code == 0
-    assert f"Wrote 10 lists, {sum(map(len, HOSTILE.values()))} items in all, to" in ran.said
-    assert next_ in ran.said
+    assert f"Wrote 10 lists, {sum(map(len, HOSTILE.values()))} items in all, to" in ran.text
+    assert next_ in ran.text
     assert output.read_bytes() == exported(prudent.Policy.read(policy), to, tmp_path)
 
 
 def test_command_says_how_many_rulesets(tmp_path: Path) -> None:
     policy = write(tmp_path / "policy.parquet", PLAIN)
     ran = run("export", policy, "--format", "elasticsearch-rules(rules=1)", "-o", tmp_path / "out")
-    assert "Wrote 2 lists, 3 items in all in 2 rulesets, to" in ran.said
+    assert "Wrote 2 lists, 3 items in all in 2 rulesets, to" in ran.text
     ran = run("export", policy, "--format", "elasticsearch-rules(rules=1)", "-o", tmp_path / "out", "--json")
     assert json.loads(ran.out)["results"]["rulesets"][1] == {
         "ruleset_id": "prudent-2",
@@ -158,5 +158,5 @@ def test_refusals(args: list[str], code: int, said: str, tmp_path: Path, monkeyp
     write(tmp_path / "policy.parquet", {"running shoes": ["i1"]})
     ran = run("export", *args)
     assert ran.code == code
-    assert said in ran.said
+    assert said in ran.text
     assert not (tmp_path / "out").exists()

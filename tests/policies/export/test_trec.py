@@ -20,11 +20,11 @@ def run_in(path: Path) -> list[Any]:
 
 def read(path: Path) -> dict[str, list[str]]:
     """As all of them do: by score, and by nothing else."""
-    found: dict[str, list[tuple[float, str]]] = {}
+    actual: dict[str, list[tuple[float, str]]] = {}
     for line in run_in(path):
-        found.setdefault(line.query_id, []).append((line.score, line.doc_id))
-    assert all(len({score for score, _ in pairs}) == len(pairs) for pairs in found.values())
-    return {query: [item for _, item in sorted(pairs, reverse=True)] for query, pairs in found.items()}
+        actual.setdefault(line.query_id, []).append((line.score, line.doc_id))
+    assert all(len({score for score, _ in pairs}) == len(pairs) for pairs in actual.values())
+    return {query: [item for _, item in sorted(pairs, reverse=True)] for query, pairs in actual.items()}
 
 
 @pytest.mark.parametrize("lists", [MANY, NUMBERED, {"ünï": ["日本", "'\"\\"]}], ids=["long", "integers", "unicode"])
