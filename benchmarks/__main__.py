@@ -1,4 +1,4 @@
-"""``python -m benchmarks PART ...``: measure some parts; without a name, those that take a few minutes."""
+"""``python -m benchmarks PART ...``: measure some parts; by default those that take a few minutes."""
 
 import importlib
 import sys
@@ -13,14 +13,14 @@ PARTS = {
     "evaluate": "evaluating",
     "spark": "peers_spark",
 }
-USUAL = ("limits", "experiments")
+DEFAULT = ("limits", "experiments")
 
 
-def main(asked: list[str]) -> None:
-    for part in asked:
+def main(parts: list[str]) -> None:
+    for part in parts:
         if part not in PARTS:
             sys.exit(f"There is no part {part}. Known: {', '.join(PARTS)}.")
-    for part in asked or USUAL:
+    for part in parts or DEFAULT:
         importlib.import_module(f"benchmarks.{PARTS[part]}").main()
 
 

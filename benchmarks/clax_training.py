@@ -1,7 +1,7 @@
 """CLAX trains a click model; run by `peers_clax`, in the environment that has CLAX.
 
 The folder has part-0.parquet, the log, part-1.parquet, lists for early stopping, and truth.npz. ``arrays`` trains on
-arrays in memory, after all has been compiled, and looks at the parameters after every epoch; ``documented`` is what
+arrays in memory, after all has been compiled, and grades the parameters after every epoch; ``documented`` is what
 CLAX's own examples do: its reader of Parquet files in PyTorch's loader.
 
 Settings are those of experiments/1-yandex-baseline in CLAX's repository, where its authors compare these models on a
@@ -42,7 +42,7 @@ class TooLongError(Exception):
 
 
 class Batches:
-    """Lists in memory, in batches; calls `before` whenever it is gone through again."""
+    """Lists in memory, in batches; calls `before` at the start of every pass."""
 
     def __init__(self, file: Path, size: int, before: Callable[[], None] = lambda: None, most: int | None = None):
         table = pq.read_table(file)
@@ -88,27 +88,27 @@ def probabilities(parameter: Any) -> Array:
 
 
 class Grades:
-    """How far the parameters are from the truth, and the CPU time of training without that of looking."""
+    """How far the parameters are from the truth, and the CPU time of training without that of grading."""
 
     def __init__(self, kind: str, folder: Path, ids: Array):
         truth = np.load(folder / "truth.npz")
         self.kind, self.attraction, self.position = kind, truth["attraction"], truth["position"]
         self.shown = np.bincount(ids.ravel() - 1, minlength=len(self.attraction))
-        self.looking = 0.0
+        self.grading = 0.0
         self.started = time.process_time()
 
     @property
     def cpu(self) -> float:
-        return time.process_time() - self.started - self.looking
+        return time.process_time() - self.started - self.grading
 
     def of(self, model: Any) -> dict[str, Any]:
         cpu, before = self.cpu, time.process_time()
         parameter = {"cm": None, "dcm": "continuation", "pbm": "examination"}[self.kind]
         position = probabilities(getattr(model, parameter)) if parameter else self.position
         theta = probabilities(model.attraction)
-        found = grade(self.kind, theta, position, self.attraction, self.position, self.shown)
-        self.looking += time.process_time() - before
-        return {"cpu": cpu, **found}
+        errors = grade(self.kind, theta, position, self.attraction, self.position, self.shown)
+        self.grading += time.process_time() - before
+        return {"cpu": cpu, **errors}
 
 
 def arrays(folder: Path, kind: str) -> dict[str, Any]:
@@ -125,13 +125,13 @@ def arrays(folder: Path, kind: str) -> dict[str, Any]:
     grades = Grades(kind, folder, lists.ids)
     epochs: list[dict[str, Any]] = []
 
-    def look() -> None:
+    def grade_epoch() -> None:
         epochs.append(grades.of(model))
         if grades.cpu > MOST_SECONDS:
             raise TooLongError
 
     trainer.epochs = EPOCHS
-    held_out = Batches(folder / "part-1.parquet", EVAL_BATCH, before=look)
+    held_out = Batches(folder / "part-1.parquet", EVAL_BATCH, before=grade_epoch)
     grades.started, wall, cut, losses = time.process_time(), time.perf_counter(), False, []
     try:
         losses = [float(loss) for loss in trainer.train(model, lists, held_out)["val_loss"]]

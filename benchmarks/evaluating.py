@@ -1,4 +1,4 @@
-"""Evaluating a policy on a million held-out lists, with the replicates and the estimators that one gets by default."""
+"""Evaluating a policy on a million holdout lists, with the default replicates and estimators."""
 
 from pathlib import Path
 
@@ -10,19 +10,19 @@ MEMORY = "400MB"  # of DuckDB; the arrays come on top of it
 
 
 def split(log: str, target: str) -> None:
-    """Into halves: what the policy learns from is as long as what it is judged by."""
+    """Into halves: the training log is as long as the holdout."""
     import prudent
 
     prudent.split(log, target, holdout=0.5, engine=prudent.DuckDB(memory=MEMORY))
 
 
 def evaluate(log: str, target: str) -> int:
-    """As `prudent evaluate` does it; the held-out lists."""
+    """As `prudent evaluate` does it; returns the number of holdout lists."""
     import prudent
 
     policy = prudent.Policy.read(Path(target) / "policy.parquet")
-    found = prudent.evaluate(policy, prudent.Log(log), replicates=200, engine=prudent.DuckDB(memory=MEMORY))
-    return found[0].lists
+    evaluation = prudent.evaluate(policy, prudent.Log(log), replicates=200, engine=prudent.DuckDB(memory=MEMORY))
+    return evaluation[0].lists
 
 
 def main() -> None:

@@ -32,43 +32,43 @@ def repetitions() -> dict[str, list[float]]:
         protocol = bench.sweep(data, "production", source, kind)
         protocol.errors(1, 0)  # loads what is loaded on first use
         started = time.process_time()
-        found = [protocol.errors(0, repetition)[0] for repetition in range(REPETITIONS)]
+        ours = [protocol.errors(0, repetition)[0] for repetition in range(REPETITIONS)]
         took[kind] = [(time.process_time() - started) / REPETITIONS]
         for quantile in (plain.quantile_by_special, quantile_by_stats):
             started = time.process_time()
             truth, lists = plain.draw_yandex_like(kind, 1_000, np.random.default_rng(protocol.seed(0, 0)))
             errors = plain.errors(truth, lists, protocol.deltas, best=plain.best_by_sorting, quantile=quantile)
             took[kind].append(time.process_time() - started)
-            np.testing.assert_allclose(errors, found[0], atol=1e-9)
+            np.testing.assert_allclose(errors, ours[0], atol=1e-9)
     return took
 
 
 def main() -> None:
     runs: list[Run] = []
-    found: list[dict[str, list[float]]] = []
+    seconds: list[dict[str, list[float]]] = []
     for number in range(rounds(5)):
         say(f"Experiments, round {number + 1} ...")
         run, returned = measure(repetitions, env=ONE_THREAD)
         runs.append(run)
-        found.append(returned)
+        seconds.append(returned)
     report(
         "experiments",
         about={"lists": 1_000, "rounds": rounds(5)},
         took={"repetitions": median(runs)},
-        figures=compare(found),
+        figures=compare(seconds),
     )
 
 
-def compare(found: list[dict[str, list[float]]]) -> dict[str, Figure]:
+def compare(runs: list[dict[str, list[float]]]) -> dict[str, Figure]:
     """How many times longer plain loops take; all three click models together, and each."""
     seconds = {
-        kind: [statistics.median(of) for of in zip(*(one[kind] for one in found), strict=True)] for kind in found[0]
+        kind: [statistics.median(times) for times in zip(*(one[kind] for one in runs), strict=True)] for kind in runs[0]
     }
     ours, special, stats = (sum(column) for column in zip(*seconds.values(), strict=True))
     each = {
-        f"plain loops with scipy.{name} / ours, {kind}": Figure(of[number] / of[0])
+        f"plain loops with scipy.{name} / ours, {kind}": Figure(times[number] / times[0])
         for number, name in ((1, "special"), (2, "stats"))
-        for kind, of in seconds.items()
+        for kind, times in seconds.items()
     }
     return {
         "plain loops with scipy.stats / ours, Fig. 2": Figure(stats / ours, at_least=50),

@@ -1,4 +1,4 @@
-"""Counting and ranking against what no implementation can do without, and against each other."""
+"""Cost of counting and ranking, relative to a bare scan, to the bare query and to each other."""
 
 import statistics
 import subprocess
@@ -35,7 +35,7 @@ BARE_LISTS = """
 
 
 def scan(log: str, target: str) -> None:
-    """Read the same three columns and nothing else: no count can be cheaper."""
+    """Read the same three columns: the lower limit of counting."""
     import duckdb
 
     connection = duckdb.connect(config={"memory_limit": MEMORY})
@@ -142,11 +142,11 @@ def shape(counts: str) -> dict[str, int]:
     import duckdb
 
     connection = duckdb.connect(config={"memory_limit": "4GB", "temp_directory": f"{counts}.spill"})
-    found = connection.execute(
+    totals = connection.execute(
         "select count(*), count(distinct (context, item)), count(distinct context) "
         f"from read_parquet('{counts}', hive_partitioning = false)"
     ).fetchall()
-    return dict(zip(("rows", "pairs", "contexts"), found[0], strict=True))
+    return dict(zip(("rows", "pairs", "contexts"), totals[0], strict=True))
 
 
 # --- together --------------------------------------------------------------------------------------------------------
@@ -154,7 +154,7 @@ def shape(counts: str) -> dict[str, int]:
 
 def main() -> None:
     taken: dict[str, list[Run]] = {work.__name__: [] for work in MEASURED}
-    said: dict[str, list[Any]] = {work.__name__: [] for work in MEASURED}
+    results: dict[str, list[Any]] = {work.__name__: [] for work in MEASURED}
     with folder() as target:
         log = target / "log.parquet"
         say(f"Making a log of {SIZES[size()]:,} lists ...")
@@ -165,13 +165,13 @@ def main() -> None:
             for work in MEASURED:
                 run, returned = measure(work, log, target)
                 taken[work.__name__].append(run)
-                said[work.__name__].append(returned)
-        _, found = measure(shape, target / "counts.parquet")
+                results[work.__name__].append(returned)
+        _, counted = measure(shape, target / "counts.parquet")
     took = {work: median(runs) for work, runs in taken.items()}
     counting = took["count"].cpu
     report(
         "limits" if size() == "1m" else f"limits-{size()}",
-        about={"lists": SIZES[size()], "contexts": found["contexts"], "pairs": found["pairs"], "rounds": rounds(5)},
+        about={"lists": SIZES[size()], "contexts": counted["contexts"], "pairs": counted["pairs"], "rounds": rounds(5)},
         took=took,
         figures={
             "counting / bare histogram query": Figure(counting / took["bare"].cpu, at_most=1.3),
@@ -180,10 +180,10 @@ def main() -> None:
             "everything after the counts / counting": Figure(took["rank"].cpu / counting, at_most=1.0),
             "the same with model=dcm / counting": Figure(took["rank_dcm"].cpu / counting),
             "fitting the prior of eb / counting": Figure(
-                statistics.median(said["empirical_bayes"]) / counting, at_most=0.05
+                statistics.median(results["empirical_bayes"]) / counting, at_most=0.05
             ),
             "reading yandex text / counting": Figure(took["read_yandex"].cpu / counting),
-            "reading 100 MB of labels, CPU seconds": Figure(statistics.median(said["read_labels"]), at_most=1.0),
+            "reading 100 MB of labels, CPU seconds": Figure(statistics.median(results["read_labels"]), at_most=1.0),
             "prudent --help, CPU seconds": Figure(took["show_help"].cpu, at_most=0.5),
         },
     )

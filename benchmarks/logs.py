@@ -19,15 +19,15 @@ CONTEXTS = 100_000
 
 
 def size() -> str:
-    """As asked for by SIZE; a million is what the results are about, less is for trying."""
-    asked = os.environ.get("SIZE", "1m").lower()
-    if asked not in SIZES:
-        sys.exit(f"SIZE is {asked}; choose one of {', '.join(SIZES)}.")
-    return asked
+    """The environment variable SIZE; published results are of a million lists."""
+    name = os.environ.get("SIZE", "1m").lower()
+    if name not in SIZES:
+        sys.exit(f"SIZE is {name}; choose one of {', '.join(SIZES)}.")
+    return name
 
 
 def contexts(lists: int) -> int:
-    """Fewer where there are fewer lists, so that a trial has a log of the same kind."""
+    """Contexts for a log of this size; fewer lists have fewer contexts, so that their density stays the same."""
     return min(CONTEXTS, lists // 10)
 
 

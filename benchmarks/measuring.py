@@ -1,4 +1,4 @@
-"""Processes measured, medians taken, results written down."""
+"""Measure processes, take medians, write results."""
 
 import importlib
 import json
@@ -33,7 +33,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Figure:
-    """A number that somebody may want to be small, or large."""
+    """A number, with a limit where there is one."""
 
     value: float
     at_most: float | None = None
@@ -91,12 +91,12 @@ def slope(x: Sequence[float], y: Sequence[float]) -> float:
     """Of the straight line through log y over log x: 1 where y grows in proportion to x, 2 with its square."""
     import math
 
-    return statistics.linear_regression([math.log(at) for at in x], [math.log(of) for of in y]).slope
+    return statistics.linear_regression([math.log(at) for at in x], [math.log(value) for value in y]).slope
 
 
-def rounds(usual: int) -> int:
-    """How many times each work is done: as many as ROUNDS says."""
-    return int(os.environ.get("ROUNDS", usual))
+def rounds(default: int) -> int:
+    """Number of rounds: the environment variable ROUNDS, or the default."""
+    return int(os.environ.get("ROUNDS", default))
 
 
 @contextmanager
@@ -123,7 +123,7 @@ def report(
     versions: Mapping[str, str] | None = None,
     rows: Sequence[Mapping[str, Any]] = (),
 ) -> None:
-    """Print it all, and keep it in a dated file."""
+    """Print the results and write them to a dated file."""
     now = datetime.now(UTC)
     known = {name: version(name) for name in ("prudent", "duckdb", "numpy", "scipy", *packages)} | dict(versions or {})
     print(f"\n{part}: {', '.join(f'{key} {of}' for key, of in about.items())}")

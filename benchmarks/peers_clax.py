@@ -58,7 +58,7 @@ def fit(log: str, kind: str) -> float:
     return time.process_time() - started
 
 
-def graded(target: str, kind: str) -> dict[str, Any]:
+def grade_ours(target: str, kind: str) -> dict[str, Any]:
     """How far θ and the position parameters are from the truth."""
     import numpy as np
 
@@ -71,8 +71,8 @@ def graded(target: str, kind: str) -> dict[str, Any]:
     attraction = truth["attraction"][counts.pairs.fetchnumpy()["item"]]
     position = _position(evidence.fitted)
     shown = evidence.impressions
-    found = grade(kind, theta, position, attraction, truth["position"], shown)
-    return {"pairs": len(theta), "often": int((shown >= OFTEN).sum()), **found}
+    errors = grade(kind, theta, position, attraction, truth["position"], shown)
+    return {"pairs": len(theta), "often": int((shown >= OFTEN).sum()), **errors}
 
 
 def _position(users: Any) -> Any:
@@ -112,20 +112,20 @@ def environment() -> Path:
 
 def main() -> None:
     python = environment()
-    found = []
+    comparisons = []
     for name, fewer in LOGS.items():
         for kind in AIMS:
             with folder() as target:
                 say(f"{kind}, {name}: making {SIZES[size()]:,} lists ...")
                 measure(make_lists, target, kind, contexts(SIZES[size()]) // fewer, SIZES[size()])
-                found.append(compare(python, target, kind, name))
+                comparisons.append(compare(python, target, kind, name))
     report(
         "clax" if size() == "1m" else f"clax-{size()}",
         about={"lists": SIZES[size()], "rounds": rounds(3)},
-        took={work: run for one in found for work, run in one.took.items()},
-        figures={figure: of for one in found for figure, of in one.figures.items()},
-        versions=found[-1].versions,
-        rows=[row for one in found for row in one.rows],
+        took={work: run for one in comparisons for work, run in one.took.items()},
+        figures={figure: value for one in comparisons for figure, value in one.figures.items()},
+        versions=comparisons[-1].versions,
+        rows=[row for one in comparisons for row in one.rows],
     )
 
 
@@ -151,12 +151,12 @@ def compare(python: Path, target: Path, kind: str, name: str) -> Compared:
         training.append(Run(**trained["training"], peak=whole.peak))
     say(f"{where}: CLAX as its examples have it ...")
     documented, read = run([python, *TRAINING, target, kind, "documented"])
-    _, grades = measure(graded, target, kind)
+    _, grades = measure(grade_ours, target, kind)
 
     total, alone, fitting = median(ours), median(training), statistics.median(fits)
     left = trained["left"]
     best = min(range(len(trained["losses"])), key=trained["losses"].__getitem__, default=None)
-    of = {"model": kind, "log": name}
+    what = {"model": kind, "log": name}
     return Compared(
         took={
             f"{where}: ours": total,
@@ -176,12 +176,12 @@ def compare(python: Path, target: Path, kind: str, name: str) -> Compared:
             },
         },
         rows=[
-            {**of, "side": "ours", **grades, "cpu": total.cpu, "fit": fitting},
+            {**what, "side": "ours", **grades, "cpu": total.cpu, "fit": fitting},
             *(
-                {**of, "side": "CLAX", "epoch": epoch, "best": epoch - 1 == best, **at}
+                {**what, "side": "CLAX", "epoch": epoch, "best": epoch - 1 == best, **at}
                 for epoch, at in enumerate(trained["epochs"], start=1)
             ),
-            {**of, "side": "CLAX, left", **left, "cut": trained["cut"], "epochs as in examples": read["epochs"]},
+            {**what, "side": "CLAX, left", **left, "cut": trained["cut"], "epochs as in examples": read["epochs"]},
         ],
         versions=trained["versions"],
     )

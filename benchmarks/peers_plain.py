@@ -107,15 +107,15 @@ def main() -> None:
                 for _ in range(3 if kind == "pbm" else 1):
                     taken["ours"].append(measure(ours, tenth, kind)[0])
                     taken["ours, all lists"].append(measure(ours, whole, kind)[0])
-            say(f"{kind}: comparing what they found ...")
-            _, found = measure(agree, tenth, kind)
+            say(f"{kind}: comparing the results ...")
+            _, agreement = measure(agree, tenth, kind)
             here = {name: median(runs) for name, runs in taken.items()}
             took |= {f"{kind}: {name}": run for name, run in here.items()}
             figures[f"{kind}: plain loops / ours, a tenth of the lists"] = Figure(here["loops"].cpu / here["ours"].cpu)
             figures[f"{kind}: plain loops / ours, CPU per list"] = Figure(
                 here["loops"].cpu / few / (here["ours, all lists"].cpu / lists), at_least=AIMS[kind]
             )
-            rows.append({"model": kind, "lists": few, **found})
+            rows.append({"model": kind, "lists": few, **agreement})
     report(
         "plain" if size() == "1m" else f"plain-{size()}",
         about={"lists": lists, "rounds of EM": ROUNDS_OF_EM, "θ compared from impressions": OFTEN},

@@ -102,10 +102,10 @@ def main() -> None:
         for number in range(rounds(3)):
             say(f"Round {number + 1} ...")
             for work in WORK:
-                run, said = measure(work, log, target)
+                run, results = measure(work, log, target)
                 taken[work.__name__].append(run)
-                if said:
-                    sent[work.__name__] = said
+                if results:
+                    sent[work.__name__] = results
         measure(agree, target)
     took = {work: median(runs) for work, runs in taken.items()}
     lists = SIZES[size()]

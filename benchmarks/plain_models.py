@@ -1,4 +1,4 @@
-"""Click models as one writes them first: one object per session, loops over sessions and results, nested dictionaries.
+"""Click models in plain Python: one object per session, loops over sessions and results, nested dictionaries.
 
 They count what `prudent` counts for ``cm`` and ``dcm(tail=truncate)``, and climb the likelihood of ``pbm`` by
 expectation-maximisation over all sessions. Nothing here is slow on purpose, and nothing is fast on purpose.
@@ -13,7 +13,7 @@ PRIOR = 1.0  # imagined clicks of every parameter of an EM model, and as many im
 
 @dataclass
 class Session:
-    """What one user was shown, and what became of it."""
+    """One list with its clicks."""
 
     query: str
     results: list[str]
@@ -82,7 +82,7 @@ class DependentClickModel:
 
 @dataclass
 class PositionBasedModel:
-    """A click is examination of the rank and attraction of the result; which of them a skip lacked is guessed."""
+    """A click is examination of the rank and attraction of the result; a skip is attributed by probability."""
 
     prior: float = PRIOR
     attraction: Attraction = field(default_factory=dict)

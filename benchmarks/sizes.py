@@ -26,8 +26,8 @@ def main() -> None:
                     taken[work.__name__, name].append(measure(work, place / "log.parquet", place)[0])
         took = {key: median(runs) for key, runs in taken.items()}
         for name, place in places.items():
-            _, found = measure(shape, place / "counts.parquet")
-            rows.append(describe(name, place, found, {work.__name__: took[work.__name__, name] for work in WORK}))
+            _, counted = measure(shape, place / "counts.parquet")
+            rows.append(describe(name, place, counted, {work.__name__: took[work.__name__, name] for work in WORK}))
     report(
         "sizes",
         about={"rounds": rounds(3), "memory": MEMORY},
@@ -37,16 +37,16 @@ def main() -> None:
     )
 
 
-def describe(name: str, place: Path, found: dict[str, int], took: dict[str, Run]) -> dict[str, object]:
-    """One size: what went in, what came out."""
+def describe(name: str, place: Path, counted: dict[str, int], took: dict[str, Run]) -> dict[str, object]:
+    """Input, output and cost of one size."""
     lists = SIZES[name]
-    counted = (place / "counts.parquet").stat().st_size
+    size = (place / "counts.parquet").stat().st_size
     return {
         "lists": lists,
-        **found,
+        **counted,
         "bytes per list": (place / "log.parquet").stat().st_size / lists,
-        "bytes per row of counts": counted / found["rows"],
-        "rows of counts per list": found["rows"] / lists,
+        "bytes per row of counts": size / counted["rows"],
+        "rows of counts per list": counted["rows"] / lists,
         **{f"{work}: {key}": getattr(run, key) for work, run in took.items() for key in ("cpu", "wall", "peak")},
     }
 

@@ -251,7 +251,7 @@ def test_candidates_in_every_format(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        ("context,item\n", "offers no candidate"),
+        ("context,item\n", "has no candidate"),
         ("context,thing\n0,1\n", "c.csv has no column 'item'"),
         ("", "c.csv is empty"),
     ],

@@ -46,7 +46,7 @@ def written(log: Path, folder: Path, **settings: object) -> tuple[str, ...]:
 
 
 def in_parts(cells: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(numbered, "_MOST", cells)
+    monkeypatch.setattr(numbered, "_MOST_CELLS", cells)
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -257,8 +257,8 @@ def test_large_files_are_packed_the_same_however_parts_are_cut(tmp_path: Path, m
     log = pa.table({"context": list(range(contexts)), "items": items, "clicks": [[1] + [0] * 9] * contexts})
     counts = prudent.count(prudent.Log(log))
     files = []
-    for most in (numbered._MOST, 50_000):
-        monkeypatch.setattr(numbered, "_MOST", most)
+    for most in (numbered._MOST_CELLS, 50_000):
+        monkeypatch.setattr(numbered, "_MOST_CELLS", most)
         files.append((tmp_path / f"{most}.parquet", tmp_path / f"{most}.scores"))
         prudent.rank(counts, "cm", bound="mle").write(files[-1][0], scores=files[-1][1])
     assert len(list(counts.index.parts())) > 2

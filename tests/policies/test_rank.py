@@ -298,7 +298,7 @@ def test_refuses_candidates_of_another_kind() -> None:
     with pytest.raises(LogError, match=r"has no column 'item'.*Did you mean 'items'"):
         prudent.rank(count(LOG), "cm", candidates=pa.table({"context": ["shoes"], "items": ["a"]}))
     nothing = pa.table({"context": pa.array([None], pa.string()), "item": pa.array(["a"], pa.string())})
-    with pytest.raises(LogError, match="1 rows of the Table have no context or item"):
+    with pytest.raises(LogError, match="1 rows of the Table have a context or item that is missing"):
         prudent.rank(count(LOG), "cm", candidates=nothing)
 
 
@@ -380,7 +380,7 @@ def test_candidates_are_taken_as_they_are_or_not_at_all(tmp_path: Path) -> None:
     assert prudent.rank(counts, "cm", candidates=csv)[1] == [7, 9]
     for row in ("1,7.6", "1,", "one,7"):
         csv.write_text(f"context,item\n1,7\n{row}\n")
-        with pytest.raises(LogError, match=r"1 rows of .*candidates\.csv have no context or item that the log's"):
+        with pytest.raises(LogError, match=r"1 rows of .*candidates\.csv have a context or item that is missing"):
             prudent.rank(counts, "cm", candidates=csv)
     with pytest.raises(LogError, match="holds double; names are text or integers"):
         prudent.rank(counts, "cm", candidates=pa.table({"context": [1], "item": [7.6]}))

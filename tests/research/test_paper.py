@@ -27,7 +27,7 @@ def bench() -> Bench:
 
 @pytest.fixture(scope="module")
 def clicks() -> ClickLog:
-    """Six of the stand-in's queries, as if they were real."""
+    """Six of the synthetic queries, as if they were real."""
     whole = synthetic_log(0)
     among = whole.contexts < 6
     return ClickLog(
@@ -152,7 +152,7 @@ FILES = ["csv", "parquet", "parquet.manifest.json", "png", "repetitions.parquet"
 @pytest.mark.slow
 @pytest.mark.parametrize("name", CATALOGUE)
 def test_every_experiment(name: str, tmp_path: Path) -> None:
-    """Run once, on the stand-in: what is in its table, and which files it leaves."""
+    """Run once, on synthetic data: what is in its table, and which files it leaves."""
     request = Request(repetitions=2, deltas=(0.2, 1.0), methods=("mle", "eb", "ips"))
     said: list[tuple[str, int, int]] = []
     folder = tmp_path / "new" / "folder"
@@ -166,7 +166,7 @@ def test_every_experiment(name: str, tmp_path: Path) -> None:
     assert rows == len(outcome.rows) > 0
     assert least > -1e-12
     manifest = json.loads((folder / f"{name}.parquet.manifest.json").read_text())["settings"]
-    assert (manifest["experiment"], manifest["data"]) == (name, "stand-in")
+    assert (manifest["experiment"], manifest["data"]) == (name, "synthetic")
     assert (manifest["repetitions"], manifest["seed"]) == (2, 0)
     assert {one for one, *_ in said} == {name}
     assert said[-1][1] == said[-1][2]

@@ -64,7 +64,7 @@ class DependentClick(ClickModel):
             return FittedDependentClick(self, positions, np.array(self.continuation[:positions]))
         if self.tail == "truncate":
             return FittedDependentClick(self, positions, _last_click_rates(cells, positions), learned=True)
-        rates = count_rates(cells, positions)
+        rates = count_rates(cells.heaviest(), positions)
         continuation = _borrow_last(np.append(fit_continuation(rates), 0.5))
         return FittedDependentClick(self, positions, continuation, learned=True, doubt=find_doubt(rates))
 

@@ -19,7 +19,7 @@ from prudent.storage.quoting import file_text
 
 @dataclass(frozen=True)
 class Compacted:
-    """The merged file; none where there are fewer than two days before the date."""
+    """The result of merging; ``file`` is None where fewer than two days were before the date."""
 
     before: date
     file: Path | None = None  # of the merged days
@@ -39,20 +39,20 @@ def compact(folder: str | PathLike[str], before: date | str, engine: DuckDB | No
     ``since`` and ``until`` take all of them or none, and to a half-life they all have the age of the middle one.
 
     Killed at any moment, the folder reads the same: from its rename on the merged file supersedes the days that went
-    into it, and only then are they removed. The next call removes what a kill has left.
+    into it, and only then are they removed. The next call removes what an interrupted one left.
     """
     engine = engine or DuckDB()
-    found = [file for file in parquet_files(Path(folder)) if _is_day_in(file, Path(folder))]
-    if not found:
+    files = [file for file in parquet_files(Path(folder)) if _is_day_in(file, Path(folder))]
+    if not files:
         raise CountsError(f"{folder} has no days to merge: there is no counts file in a folder such as day=2026-11-15.")
-    valid = {file: span for file, span in in_force(found) if span is not None}
+    valid = {file: span for file, span in in_force(files) if span is not None}
     limit = day_or_age("before", before, max(span.last for span in valid.values()))
     old = {file: span for file, span in valid.items() if span.last < limit}
     done = Compacted(limit)
     if len(set(old.values())) > 1:
         done = _merge(Path(folder), old, limit, engine)
         valid = {file: span for file, span in valid.items() if file not in old}
-    _remove(Path(folder), [file for file in found if file not in valid])
+    _remove(Path(folder), [file for file in files if file not in valid])
     return done
 
 
@@ -92,8 +92,8 @@ def _inputs(file: Path) -> Sequence[str]:
 def _rows(files: Iterable[Path], engine: DuckDB) -> int:
     names = ", ".join(map(file_text, files))
     with engine.connect() as connection:
-        found = connection.execute(f"select sum(num_rows)::bigint from parquet_file_metadata([{names}])").fetchall()
-    return int(found[0][0])
+        rows = connection.execute(f"select sum(num_rows)::bigint from parquet_file_metadata([{names}])").fetchall()
+    return int(rows[0][0])
 
 
 def _bytes(files: Iterable[Path]) -> int:
@@ -101,7 +101,7 @@ def _bytes(files: Iterable[Path]) -> int:
 
 
 def _remove(folder: Path, files: Sequence[Path]) -> None:
-    """Remove what is superseded, with all that belongs to it, and nothing else."""
+    """Remove superseded files with their manifests, and folders that are empty then."""
     for file in files:
         try:
             file.unlink()
@@ -118,7 +118,7 @@ def _remove(folder: Path, files: Sequence[Path]) -> None:
 
 
 def _marks(folder: Path) -> Iterator[Path]:
-    """What Spark leaves beside the files that it writes, and we beside its folder."""
+    """Files that Spark writes beside its output, and the manifest of its folder."""
     yield from folder.glob(".*.crc")
     yield folder / "_SUCCESS"
     yield manifest_path(folder)

@@ -90,10 +90,10 @@ class Counts:
         if isinstance(engine, Spark):
             places = [locate(path, engine.filesystem) for path in paths]
             if any(at.local is None for at in places):
-                found, chosen = find_remote(paths, engine.filesystem, since, until, half_life)
-                origin = tuple(file.name for file in found)
-                tally = read_tallies(found)
-                return cls((), tally, DuckDB(), origin, weights=chosen.weights, days=chosen.days, remote=tuple(found))
+                remote, chosen = find_remote(paths, engine.filesystem, since, until, half_life)
+                origin = tuple(file.name for file in remote)
+                tally = read_tallies(remote)
+                return cls((), tally, DuckDB(), origin, weights=chosen.weights, days=chosen.days, remote=tuple(remote))
             paths, engine = tuple(at.local for at in places if at.local), None
         engine = engine or DuckDB()
         chosen = choose(_find_counts(paths), since, until, half_life)
@@ -165,10 +165,10 @@ class Counts:
             one, two = (
                 f"select * replace (n * {UNIT // counts._unit} as n) from ({counts.sql})" for counts in (self, other)
             )
-            found = connection.execute(
+            rows = connection.execute(
                 f"select count(*) from ((({one}) except all ({two})) union all (({two}) except all ({one})))"
             ).fetchall()
-        return bool(found[0][0] == 0)
+        return bool(rows[0][0] == 0)
 
     __hash__ = None  # type: ignore[assignment]
 

@@ -1,7 +1,7 @@
-"""Days: in a folder of counts each day has its own folder, ``day=2026-11-15``; which are read, with what weight.
+"""Days of counts: each has its own folder, ``day=2026-11-15``; which of them are read, and with what weight.
 
-Days that were merged lie in one folder for all of them, ``day=2026-09-03..2026-10-31``. It supersedes the folders of
-single days and of shorter ranges inside it: these no longer count, whether they have been removed yet or not.
+Merged days have one folder together, ``day=2026-09-03..2026-10-31``. It supersedes the folders of
+single days and of shorter ranges inside it: these are ignored, whether or not they have been removed.
 """
 
 import math
@@ -18,7 +18,7 @@ from prudent.storage.files import make_folder
 from prudent.storage.manifest import Days
 
 UNIT = 1 << 20
-"""The weight of a list that counts in full: weights are whole numbers of 2⁻²⁰, so that their sums are exact."""
+"""The weight of a list without decay: weights are integers in units of 2⁻²⁰, so that their sums are exact."""
 
 _PREFIX = "day="
 _LAYOUT = f"Folders of days are called like {_PREFIX}2026-11-15 or, merged, {_PREFIX}2026-09-03..2026-10-31."
@@ -26,7 +26,7 @@ _LAYOUT = f"Folders of days are called like {_PREFIX}2026-11-15 or, merged, {_PR
 
 @dataclass(frozen=True, order=True)
 class Span:
-    """One day, or all days from the first to the last that were merged.
+    """One day, or a range of merged days.
 
     >>> str(Span(date(2026, 9, 3), date(2026, 10, 31)))
     '2026-09-03..2026-10-31'
@@ -37,7 +37,7 @@ class Span:
 
     @property
     def number(self) -> int:
-        """How many days it has."""
+        """Number of days."""
         return (self.last - self.first).days + 1
 
     @property
@@ -45,8 +45,8 @@ class Span:
         """The name of its folder."""
         return f"{_PREFIX}{self}"
 
-    def holds(self, other: "Span") -> bool:
-        """Whether the other is a part of it."""
+    def contains(self, other: "Span") -> bool:
+        """Whether the other is a shorter part of it."""
         return self != other and self.first <= other.first and other.last <= self.last
 
     def age(self, newest: date) -> float:
@@ -96,9 +96,9 @@ def choose(
     if start is not None:
         kept = [(file, span) for file, span in kept if _from(span, start)]
     if not kept:
-        asked = " and ".join(f"{word} {day}" for word, day in (("from", start), ("up to", end)) if day)
-        there = _used(dated)
-        raise CountsError(f"There is no day {asked}: the days are from {there.first} to {there.last}.")
+        limits = " and ".join(f"{word} {day}" for word, day in (("from", start), ("up to", end)) if day)
+        all_days = _used(dated)
+        raise CountsError(f"There is no day {limits}: the days are from {all_days.first} to {all_days.last}.")
     if half_life is None:
         return Chosen(tuple(file for file, _ in kept), (), _used(kept, start, end))
     days = days_of("half_life", half_life)
@@ -116,7 +116,7 @@ def in_force(files: Iterable[Path]) -> list[tuple[Path, Span | None]]:
     for _, place in places:
         if place is not None:
             folders.setdefault(place[0], set()).add(place[1])
-    valid = {folder: _outermost(folder, found) for folder, found in folders.items()}
+    valid = {folder: _outermost(folder, spans) for folder, spans in folders.items()}
     return [
         (file, None if place is None else place[1])
         for file, place in places
@@ -127,7 +127,7 @@ def in_force(files: Iterable[Path]) -> list[tuple[Path, Span | None]]:
 def _outermost(folder: Path, spans: set[Span]) -> set[Span]:
     kept: list[Span] = []
     for span in sorted(spans, key=lambda span: (span.first, -span.number)):
-        if kept and kept[-1].holds(span):
+        if kept and kept[-1].contains(span):
             continue
         if kept and span.first <= kept[-1].last:
             raise CountsError(
@@ -218,7 +218,7 @@ def check_not_merged(folder: str, others: Iterable[str], day: date | str) -> Non
     """Stop where a day that is to be counted is in one of the other folders of days already."""
     span = Span(*[parse_day("day", day)] * 2)
     for other in others:
-        if _parse_span(Path(other)).holds(span):
+        if _parse_span(Path(other)).contains(span):
             raise CountsError(
                 f"{span} was merged into {folder}/{other} and cannot be counted anew. Lists that came late can be "
                 "counted into a file of their own, and given to prudent rank beside the folder."

@@ -190,11 +190,11 @@ def _read_batch(
         if propensity is not None:
             chunk = slice(first, first + _CHUNK)
             # One number is that of the whole list, at its end; one per position are those given the items above.
-            given = run(
+            known = run(
                 "select list, unnest(propensity) as p, "
                 f"unnest(range(len(items) - len(propensity), len(items))) as position from {rows}"
             ).fetchnumpy()
-            propensity[given["list"], given["position"]] = np.ma.filled(given["p"].astype(float), np.nan)
+            propensity[known["list"], known["position"]] = np.ma.filled(known["p"].astype(float), np.nan)
             steps = ~np.isnan(propensity[chunk, 0]) | (lengths[chunk] == 1)
             propensity[chunk][steps] = np.cumprod(propensity[chunk][steps], axis=1)
     return ListBatch(context, items, clicks, n, propensity)

@@ -1,4 +1,4 @@
-"""What every experiment is given, and what it gives back."""
+"""Input and output of every experiment."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -26,8 +26,8 @@ class Bench:
     """Where experiments are done: with which data, which methods, how often."""
 
     lab: Laboratory
-    clicks: ClickLog | None = None  # without it, Yandex-like queries stand in
-    labels: LabelSet | None = None  # without them, random labels do
+    clicks: ClickLog | None = None  # without it, synthetic Yandex-like queries
+    labels: LabelSet | None = None  # without them, synthetic labels
     repetitions: int | None = None  # without it, as many as each experiment thinks fit
     deltas: tuple[float, ...] = DELTAS
     methods: tuple[str, ...] = METHODS
@@ -42,12 +42,12 @@ class Bench:
         """The baselines among the methods."""
         return {name: baselines.parse(name) for name in self.methods if _word(name) in baselines}
 
-    def times(self, usual: int) -> int:
-        """How many repetitions, where an experiment usually has so many."""
-        return self.repetitions or usual
+    def times(self, default: int) -> int:
+        """Number of repetitions, with the experiment's default."""
+        return self.repetitions or default
 
     def queries(self, kind: str, logging: str, contexts: int = 10) -> tuple[str, Source]:
-        """What tables call the data, and where the logs come from: the most frequent contexts, or what stands in."""
+        """What tables call the data, and where the logs come from: the most frequent contexts, or synthetic ones."""
         if self.clicks is None:
             quality = {"production": 2.0, "uniform": 0.0}[logging]
             return f"Yandex-like, {_count(contexts)}", YandexLike(kind, quality, contexts)

@@ -20,7 +20,7 @@ from prudent.storage.files import TemporaryFolder
 from prudent.storage.quoting import file_text
 
 MOST_QUERIES = 100
-"""Contexts of a click log that any experiment looks at: the most frequent ones."""
+"""Contexts of a click log that experiments use at most: the most frequent ones."""
 
 MIN_IMPRESSIONS = 50
 """Impressions that an item needs before a truth is fitted to its clicks."""
@@ -59,18 +59,18 @@ _LISTS = "select context, items, clicks, count(*) as n from shown group by conte
 
 def read_click_log(files: Sequence[str | PathLike[str]], form: str) -> ClickLog:
     """A click log of Yandex, in either layout."""
-    found = find_text_files(files)
+    paths = find_text_files(files)
     engine = DuckDB()
     if form == "yandex":
-        if len(found) < 2:
+        if len(paths) < 2:
             raise LogError(
-                f"{found[0]} is one file, and in this layout only the order of files is the order of time. "
+                f"{paths[0]} is one file, and in this layout only the order of files is the order of time. "
                 "Name two or more, in the order of time."
             )
-        logs = [read_yandex(found[:1], engine=engine), None, read_yandex(found[1:], engine=engine)]
+        logs = [read_yandex(paths[:1], engine=engine), None, read_yandex(paths[1:], engine=engine)]
     else:
         days = ((1, 5), (6, 23), (24, 10_000))
-        logs = [read_yandex_personalized(found, days=some, engine=engine) for some in days]
+        logs = [read_yandex_personalized(paths, days=span, engine=engine) for span in days]
     folder = TemporaryFolder()
     files_of = [folder.path / f"{number}.parquet" for number in range(3)]
     for log, file in zip(logs, files_of, strict=True):
@@ -110,13 +110,13 @@ def read_click_log(files: Sequence[str | PathLike[str]], form: str) -> ClickLog:
             "join pairs using (context, item) order by part, list, position"
         ).fetchnumpy()
     if not len(context):
-        raise LogError(f"No valid list of {', '.join(map(str, found))} has {LENGTH} positions.")
+        raise LogError(f"No valid list of {', '.join(map(str, paths))} has {LENGTH} positions.")
     table = {name: column.reshape(-1, LENGTH) for name, column in shown.items()}
     every = [
         ListBatch(context, table["pair"][rows], table["click"][rows], table["n"][rows, 0])
         for rows in (table["part"][:, 0] == number for number in range(3))
     ]
-    return ClickLog(", ".join(file.name for file in found), context, tuple(every))
+    return ClickLog(", ".join(file.name for file in paths), context, tuple(every))
 
 
 def synthetic_log(seed: int) -> ClickLog:

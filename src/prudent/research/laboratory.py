@@ -51,16 +51,16 @@ class Laboratory:
             for start in range(0, repetitions, chunk)
         ]
         with self._kept(stage) as folder:
-            found = {job: np.load(file) for job in jobs if folder and (file := _part(folder, job)).exists()}
-            self.progress(_repetitions(found), _repetitions(jobs))
-            for job, errors in self._compute(protocols, [job for job in jobs if job not in found]):
-                found[job] = errors
+            done = {job: np.load(file) for job in jobs if folder and (file := _part(folder, job)).exists()}
+            self.progress(_repetitions(done), _repetitions(jobs))
+            for job, errors in self._compute(protocols, [job for job in jobs if job not in done]):
+                done[job] = errors
                 if folder:
                     with replacing(_part(folder, job)) as part, part.open("wb") as whole:
                         np.save(whole, errors, allow_pickle=False)
-                self.progress(_repetitions(found), _repetitions(jobs))
+                self.progress(_repetitions(done), _repetitions(jobs))
         return [
-            Results(protocol, np.concatenate([found[job] for job in jobs if job.protocol == number]))
+            Results(protocol, np.concatenate([done[job] for job in jobs if job.protocol == number]))
             for number, protocol in enumerate(protocols)
         ]
 

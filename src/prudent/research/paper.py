@@ -40,7 +40,7 @@ LIKE = {
     "mslr": ("MSLR-like", 120, (0.52, 0.32, 0.13, 0.02, 0.01)),
     "istella": ("Istella-like", 315, (0.96, 0.01, 0.01, 0.01, 0.01)),
 }
-"""Stand-ins for the label sets: documents of a query, and the shares of labels 0 to 4."""
+"""Synthetic label sets: documents of a query, and the shares of labels 0 to 4."""
 
 
 QUERIES = 5_000
@@ -125,14 +125,14 @@ def sample_size(bench: Bench) -> Outcome:
     results = bench.lab.run(future, bench.times(100), stage="future")
     rows, gains = [], []
     for result in results:
-        of = chosen[result.protocol.source.kind]
-        rows += [row for row in result.rows() if row.delta == of.get(row.method)]
-        gains += [result.difference("mle", name, delta) for name, delta in of.items()]
+        deltas = chosen[result.protocol.source.kind]
+        rows += [row for row in result.rows() if row.delta == deltas.get(row.method)]
+        gains += [result.difference("mle", name, delta) for name, delta in deltas.items()]
     # In the figure a method is one line, whatever its δ in each panel; which δ that was stands in the notes.
     lines = [replace(row, delta=None) for row in gains]
     notes = [
-        f"{kind}: δ chosen on the past: " + ", ".join(f"{delta:g} for {name}" for name, delta in of.items())
-        for kind, of in chosen.items()
+        f"{kind}: δ chosen on the past: " + ", ".join(f"{delta:g} for {name}" for name, delta in deltas.items())
+        for kind, deltas in chosen.items()
     ]
     title = "How far the error falls below the MLE's, by sample size (Fig. 3)"
     caption = f"{what_is_real(results)} δ was chosen on earlier clicks than those it is applied to."
@@ -193,28 +193,28 @@ def prior_grid(bench: Bench) -> Outcome:
         for data, source in [bench.queries("dcm", logging)]
     ]
     results = bench.lab.run(protocols, bench.times(200))
-    found = {protocol.logging: _priors(protocol, bench.lab.seed, bench.times(20)) for protocol in protocols}
+    priors = {protocol.logging: _priors(protocol, bench.lab.seed, bench.times(20)) for protocol in protocols}
     notes = [
-        f"Priors found in {sum(of.values())} logs, {logging}, {name}: "
-        + ", ".join(f"{prior} {times}×" for prior, times in of.items())
-        for logging, of_grid in found.items()
-        for name, of in of_grid.items()
+        f"Priors found in {sum(counter.values())} logs, {logging}, {name}: "
+        + ", ".join(f"{prior} {times}×" for prior, times in counter.items())
+        for logging, of_grid in priors.items()
+        for name, counter in of_grid.items()
     ]
     outcome = _against_delta(results, "Empirical Bayes with larger grids, dcm (App. C)")
-    return replace(outcome, notes=notes, facts={"priors": found})
+    return replace(outcome, notes=notes, facts={"priors": priors})
 
 
 def _priors(protocol: Protocol, seed: int, repetitions: int) -> dict[str, dict[str, int]]:
     """Which priors each bound that fits one finds in the first 20 logs of a protocol, and in how many of them."""
-    found: dict[str, Counter[str]] = {}
+    priors: dict[str, Counter[str]] = {}
     for repetition in range(min(20, repetitions)):
         world, shown = protocol.source.draw(protocol.n, np.random.default_rng(protocol.seed(seed, repetition)))
         evidence = gather(protocol.model, world, shown)
         for name, bound in protocol.bounds.items():
             fitted = bound.score(evidence).fitted
             if fitted:
-                found.setdefault(name, Counter())[f"Beta({fitted['alpha']:g}, {fitted['beta']:g})"] += 1
-    return {name: dict(of.most_common()) for name, of in found.items()}
+                priors.setdefault(name, Counter())[f"Beta({fitted['alpha']:g}, {fitted['beta']:g})"] += 1
+    return {name: dict(counter.most_common()) for name, counter in priors.items()}
 
 
 def misspecified(bench: Bench) -> Outcome:
@@ -272,12 +272,12 @@ def _against_delta(results: list[Results], title: str) -> Outcome:
 
 def what_is_real(results: Sequence[Results]) -> str:
     """What a reader of a figure has to know about its data, and about δ where there are baselines."""
-    said = list(dict.fromkeys(result.protocol.source.real for result in results))
+    remarks = list(dict.fromkeys(result.protocol.source.real for result in results))
     if any(result.protocol.baselines for result in results):
-        said.append("For ips and ip-ips δ stands for a clip, as in the paper's table.")
+        remarks.append("For ips and ip-ips δ stands for a clip, as in the paper's table.")
     if any(result.protocol.blocks > 1 for result in results):
-        said.append(f"Standard errors are over blocks of {BLOCK} queries.")
-    return " ".join(said)
+        remarks.append(f"Standard errors are over blocks of {BLOCK} queries.")
+    return " ".join(remarks)
 
 
 QUALITIES = (-2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0)

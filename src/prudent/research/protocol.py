@@ -60,9 +60,9 @@ class Protocol:
         world, shown = self.source.draw(self.n, np.random.default_rng(self.seed(seed, repetition)))
         best = value(world, truly_best_lists(world))
         tables = [as_table(lists, len(best), world.length) for lists in self._learn(world, shown)]
-        found = np.concatenate(tables)
-        lost = best - value(world, found).reshape(-1, len(best))
-        return np.array([of.mean(axis=1) for of in np.array_split(lost, self.blocks, axis=1)])
+        lists = np.concatenate(tables)
+        lost = best - value(world, lists).reshape(-1, len(best))
+        return np.array([block.mean(axis=1) for block in np.array_split(lost, self.blocks, axis=1)])
 
     def _learn(self, world: World, shown: ListBatch) -> Iterator[Lists]:
         if self.bounds:
@@ -73,12 +73,12 @@ class Protocol:
             totals = fold(shown)
             most = float(totals.logged.max())  # no weight N/n is larger, so larger clips do nothing
             for baseline in self.baselines.values():
-                found: dict[float | None, Lists] = {}
+                by_clip: dict[float | None, Lists] = {}
                 for delta in self._deltas(baseline):
                     clip = None if delta is None else min(clip_for(delta), most)
-                    if clip not in found:
-                        found[clip] = (baseline if clip is None else with_settings(baseline, clip=clip)).lists(totals)
-                    yield found[clip]
+                    if clip not in by_clip:
+                        by_clip[clip] = (baseline if clip is None else with_settings(baseline, clip=clip)).lists(totals)
+                    yield by_clip[clip]
 
 
 def gather(model: ClickModel, world: World, shown: ListBatch) -> Evidence:

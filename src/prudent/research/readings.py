@@ -339,5 +339,5 @@ def _shown(result: Results, method: str) -> Iterator[Row]:
 
 
 def _for_json(ratio: Ratio) -> dict[str, Any]:
-    found = ratio._asdict()
-    return {name: None if value != value else value for name, value in found.items()}
+    columns = ratio._asdict()
+    return {name: None if value != value else value for name, value in columns.items()}

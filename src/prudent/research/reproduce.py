@@ -103,7 +103,7 @@ class Request:
 _LABELS = re.compile(rb"\s*(?:#[^\n]*\n\s*)*\d+ qid:")
 
 Watcher = Callable[[str, int, int], None]
-"""Told the name of the experiment, how many repetitions are done, and of how many."""
+"""Called with the name of the experiment, the repetitions done, and their total."""
 
 
 def experiments(name: str, request: Request) -> list[str]:
@@ -243,7 +243,7 @@ def _settings(name: str, request: Request) -> dict[str, Any]:
     ]
     return {
         "experiment": name,
-        "data": files or "stand-in",
+        "data": files or "synthetic",
         "format": request.form or None,
         "repetitions": request.repetitions,
         "seed": request.seed,

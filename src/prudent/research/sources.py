@@ -1,7 +1,7 @@
 """Where the logs of an experiment come from: a truth, lists that a production ranker showed, clicks that users made.
 
-A source draws as many logs as one likes, each with everything that is true about it: `World` has the attraction
-of every item, `ListBatch` what a learner may look at. Pairs have random numbers, so that breaking ties by number, as
+A source draws any number of simulated logs with their ground truth: `World` has the attraction of every item,
+`ListBatch` the lists and clicks that a learner sees. Pairs have random numbers, so that breaking ties by number, as
 ranking does in the end, is breaking them at random.
 """
 
@@ -33,7 +33,7 @@ class Source(Protocol):
     """Draws simulated logs with a known ground truth."""
 
     kind: str  # of click model: cm, dcm or pbm
-    real: ClassVar[str]  # what of its logs is real, for whoever reads a figure
+    real: ClassVar[str]  # which part of its logs is real, for captions
 
     def draw(self, n: int, random: np.random.Generator) -> tuple[World, ListBatch]:
         """A truth, and a log of n lists for each of its contexts."""
@@ -54,7 +54,7 @@ class YandexLike(Source):
     items: tuple[int, int] = (10, 100)
     pool: int | None = None  # distinct draws of which production resamples its lists; None: a fresh draw for each
 
-    real: ClassVar[str] = "All simulated: a stand-in for real data."
+    real: ClassVar[str] = "Synthetic data: all simulated."
 
     def draw(self, n: int, random: np.random.Generator) -> tuple[World, ListBatch]:
         """Draw truth, lists and clicks afresh."""
@@ -117,7 +117,7 @@ class LabelsLike(Source):
     queries: int = 5_000
     per: Literal["query", "list"] = "query"
 
-    real: ClassVar[str] = "All simulated: a stand-in for real data."
+    real: ClassVar[str] = "Synthetic data: all simulated."
 
     def draw(self, n: int, random: np.random.Generator) -> tuple[World, ListBatch]:
         """Draw labels, lists and clicks afresh."""
@@ -205,18 +205,18 @@ def draw_lists(world: World, n: int, random: np.random.Generator, shape: FloatAr
     lists = np.full((len(sizes), n, world.length), -1)
     step = max(1, _AT_ONCE // (n * most))
     for start in range(0, len(sizes), step):
-        some = slice(start, start + step)
-        width = max(int(sizes[some].max()), world.length)
-        noise = random.standard_exponential((len(sizes[some]), n, width), dtype=np.float32)
+        chunk = slice(start, start + step)
+        width = max(int(sizes[chunk].max()), world.length)
+        noise = random.standard_exponential((len(sizes[chunk]), n, width), dtype=np.float32)
         # An exponential that rounds to 0 has no log; its item is left as it is.
         loss = np.log(noise, out=noise, where=noise > 0)
-        loss -= score[some, None, :width]
+        loss -= score[chunk, None, :width]
         if shape is not None:
-            loss -= _log_gamma(np.broadcast_to(shapes[some, None, :width], loss.shape), random)
+            loss -= _log_gamma(np.broadcast_to(shapes[chunk, None, :width], loss.shape), random)
         few = np.argpartition(loss, world.length - 1, axis=2)[:, :, : world.length]
         order = np.argsort(np.take_along_axis(loss, few, axis=2), axis=2)
         best = np.take_along_axis(few, order, axis=2)
-        lists[some] = np.where(best < sizes[some, None, None], best + world.offsets[:-1][some, None, None], -1)
+        lists[chunk] = np.where(best < sizes[chunk, None, None], best + world.offsets[:-1][chunk, None, None], -1)
     return lists.reshape(-1, world.length)
 
 
@@ -298,7 +298,7 @@ def fit_truth(lists: ListBatch, model: str | ClickModel) -> World:
 
 
 def keep_frequent(lists: ListBatch, least: int) -> ListBatch:
-    """Items shown often enough for their click rates to be no accidents, and the lists made of them alone.
+    """Items shown often enough for their click rates not to be mostly noise, and the lists made of them alone.
 
     Fitted to an item that was shown once and clicked once, any model has θ = 1, and the best list is made of such.
     """

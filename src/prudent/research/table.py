@@ -97,7 +97,7 @@ def write_rows(rows: Sequence[Row], path: Path) -> None:
 
 
 def write_repetitions(results: Iterable[Results], path: Path) -> None:
-    """Write the error of every arm in every repetition, for whoever wants paired comparisons of their own."""
+    """Write the error of every arm in every repetition, for paired comparisons."""
     parts: dict[str, list[Any]] = {name: [] for name in (*_KEYS, "repetition", "error")}
     for result in results:
         for number in range(len(result.protocol.arms)):

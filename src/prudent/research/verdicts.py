@@ -52,7 +52,7 @@ def _that_vary(conditions: Sequence[tuple[str, ...]]) -> list[int]:
 
 
 def _factor(cells: Sequence[tuple[tuple[str, ...], str]]) -> str:
-    """The words by their conditions, with what is the same for several conditions said once."""
+    """The words by their conditions, with what several conditions share written once."""
     if len({word for _, word in cells}) == 1:
         return cells[0][1]
     parts: dict[str, list[str]] = {}
@@ -65,7 +65,7 @@ def _factor(cells: Sequence[tuple[tuple[str, ...], str]]) -> str:
 
 
 def _counted(cells: Sequence[Cell]) -> str:
-    """How often each word was said, under each of the first conditions."""
+    """How often each word occurs under each of the first conditions."""
     parts = []
     for value in dict.fromkeys(cell.conditions[0] for cell in cells):
         words = [cell.word for cell in cells if cell.conditions[0] == value]
@@ -153,6 +153,6 @@ def markdown(verdicts: Sequence[Verdict], claims: Sequence[Claim] = CLAIMS) -> s
 
 
 LEGEND = (
-    "Marks: ✓ holds, ✗ fails, ~ depends on δ (or on what else is said), ? too few repetitions to tell. "
+    "Marks: ✓ holds, ✗ fails, ~ depends on δ (or on what is named), ? unclear: too few repetitions. "
     "Numbers after ± are one standard error, paired where both methods saw the same logs."
 )

@@ -1,4 +1,4 @@
-"""A private DuckDB database: how prudent reads and writes every file, on any floor."""
+"""A private DuckDB database, through which every package reads and writes files."""
 
 import secrets
 import tempfile
@@ -20,10 +20,10 @@ class Database:
     threads: int | None = None
 
     def open(self, spill: Path | None = None) -> duckdb.DuckDBPyConnection:
-        """A private in-memory database that lives as long as somebody refers to it.
+        """A private in-memory database, closed with the last reference to it.
 
-        Nothing is downloaded. What does not fit into memory goes to a hidden folder in `spill`, which DuckDB makes
-        when it needs it and removes when the database goes.
+        Nothing is downloaded. What does not fit into memory spills to a hidden folder in `spill`, which DuckDB makes
+        when needed and removes when the database is closed.
         """
         folder = Path(spill or tempfile.gettempdir()) / f".prudent-spill-{secrets.token_hex(4)}"
         config: dict[str, str | bool | int | float | list[str]] = {

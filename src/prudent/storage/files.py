@@ -1,4 +1,4 @@
-"""Whole files or none: every output goes to a temporary file beside its target and is renamed when it is complete."""
+"""Atomic writes: every output goes to a temporary file beside its target, which is renamed when complete."""
 
 import os
 import re
@@ -17,10 +17,10 @@ from prudent.base.errors import UsageError, WriteError
 
 @contextmanager
 def replacing(target: str | os.PathLike[str]) -> Iterator[Path]:
-    """A path to write to; it takes the target's place when the block ends well and vanishes when it does not.
+    """A temporary path to write to; it replaces the target if the block succeeds, and is removed otherwise.
 
-    Killed or out of disk at any moment, the target is the old file or the new one, whole. What a kill leaves behind
-    is hidden and ends in ``.part``, so that no glob of outputs finds it.
+    Killed or out of disk at any moment, the target is the old file or the new one, whole. What is left of
+    a killed process is hidden and ends in ``.part``, so that no glob of outputs matches it.
     """
     check_target(target)
     real = Path(target).resolve()  # behind a symbolic link, the file is replaced and not the link
@@ -39,14 +39,14 @@ def replacing(target: str | os.PathLike[str]) -> Iterator[Path]:
 
 
 def check_not_read(target: str | os.PathLike[str], sources: Iterable[str | os.PathLike[str]]) -> None:
-    """Nothing is overwritten by what was made of it."""
+    """Stop where an output would overwrite one of its inputs."""
     taken = {Path(source).resolve() for source in sources}
     if Path(target).resolve() in taken | {manifest_path(source) for source in taken}:
         raise UsageError(f"{target} is read here, and would be overwritten by its own result. Choose another output.")
 
 
 def check_target(target: str | os.PathLike[str]) -> None:
-    """Raise now what writing would raise after the work: no such folder, no permission, no file in its place."""
+    """Raise before the work what writing would raise after it: missing folder, no permission, not a file."""
     target = Path(target)
     if not is_utf8(str(target)):
         raise WriteError(f"Cannot write {str(target)!r}: its name is not UTF-8.")
@@ -77,7 +77,7 @@ def check_output(
 
 
 def make_folder(folder: str | os.PathLike[str]) -> Path:
-    """Make a folder for outputs, if there is none, and find out whether it takes them."""
+    """Make a folder for outputs if there is none, and check that it is writable."""
     path = Path(folder)
     try:
         path.mkdir(parents=True, exist_ok=True)
@@ -88,7 +88,7 @@ def make_folder(folder: str | os.PathLike[str]) -> Path:
 
 
 class TemporaryFolder:
-    """A folder that goes with the last object that refers to it; the one in `tempfile` would warn when it goes."""
+    """A folder removed with the last reference to it; `tempfile.TemporaryDirectory` would warn then."""
 
     def __init__(self) -> None:
         self.path = Path(tempfile.mkdtemp(prefix="prudent-"))
@@ -96,12 +96,12 @@ class TemporaryFolder:
 
 
 def manifest_path(output: str | os.PathLike[str]) -> Path:
-    """Where the manifest of an output lies."""
+    """The path of the manifest of an output."""
     return Path(f"{os.fspath(output)}.manifest.json")
 
 
 def is_utf8(path: str) -> bool:
-    """Whether the name of a file is text; on Linux it may be any bytes, but not for DuckDB."""
+    """Whether the name of a file is valid UTF-8, which DuckDB needs; on Linux it may be any bytes."""
     try:
         path.encode("utf-8")
     except UnicodeEncodeError:
@@ -110,7 +110,7 @@ def is_utf8(path: str) -> bool:
 
 
 def reason(error: Exception) -> str:
-    """Why a file could not be read or written, in few words."""
+    """The reason why a file could not be read or written."""
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
     inside = re.search(r'"errno":"(\d+)"', str(error))  # DuckDB's, wrapped in what it was doing
