@@ -84,6 +84,8 @@ def evidence(world: World, half_life: float | None) -> Evidence:
         fitted=fitted,
         expected=examinations,
         squares=examinations,
+        discounted=examinations,
+        hazard=examinations,
     )
 
 

@@ -7,7 +7,7 @@ from 1. Everything is keyed by names; nothing is shared with the package.
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from itertools import permutations
-from math import inf, log, prod, sqrt
+from math import inf, log, log2, prod, sqrt
 
 Name = str | int
 LoggedList = tuple[Name, tuple[Name, ...], tuple[int, ...]]  # context, items, clicks
@@ -342,14 +342,52 @@ def best_value(kind: str, scores: Sequence[float], weight: Sequence[float]) -> f
     return max(VALUE[kind](chosen, weight[:size]) for chosen in permutations(scores, size))
 
 
-def usual_list(lists: Sequence[LoggedList], context: Name, length: int) -> dict[int, Name]:
-    """Rank -> the item most often shown there of those not placed higher up; of equals the smaller name."""
-    usual: dict[int, Name] = {}
-    for position in range(1, length + 1):
-        shown = Counter(
-            items[position - 1] for c, items, _ in lists if c == context and len(items) >= position
-        )  # whatever stood here
-        free = [item for item in shown if item not in usual.values()]
-        if free:
-            usual[position] = min(free, key=lambda item: (-shown[item], item))
-    return usual
+def production_order(lists: Sequence[LoggedList], context: Name) -> list[Name]:
+    """Items by impressions discounted by log₂(1 + position); then by impressions, then by name."""
+    discounted: Counter[Name] = Counter()
+    shown: Counter[Name] = Counter()
+    for c, items, _ in lists:
+        for position, item in enumerate(items, 1):
+            if c == context:
+                discounted[item] += round(2**20 / log2(1 + position))
+                shown[item] += 1
+    return sorted(shown, key=lambda item: (-discounted[item], -shown[item], item))
+
+
+def incumbent_list(lists: Sequence[LoggedList], context: Name, length: int) -> dict[int, Name]:
+    """Rank -> item."""
+    return dict(enumerate(production_order(lists, context)[:length], 1))
+
+
+def hazard(lists: Sequence[LoggedList], context: Name, item: Name) -> float:
+    """Impressions per opportunity: a list that reaches a position and has not shown the item above it is one."""
+    own = [items for c, items, _ in lists if c == context]
+    places = [items.index(item) + 1 for items in own if item in items]
+    longest = max(map(len, own))
+    reach = [sum(len(items) >= k for items in own) for k in range(1, longest + 1)]
+    above = [sum(place < k for place in places) for k in range(1, longest + 1)]
+    here = [sum(place == k for place in places) for k in range(1, longest + 1)]
+    opportunities = sum(1 - a / n for a, n in zip(above, reach, strict=True))
+    own_places = sum(h / n for h, n in zip(here, reach, strict=True))
+    return longest * len(places) / max(opportunities, own_places) if places else 0.0
+
+
+def anchored_list(
+    order: Sequence[Name],
+    lower: Mapping[Name, float],
+    stay: Mapping[Name, float],
+    leaders: Sequence[Name],
+    length: int,
+    max_moves: int | None = None,
+) -> list[Name]:
+    """Production's order, in which a leader rises past what it beats; leaders come sorted, the best first."""
+    chosen: list[Name] = []
+    for rank in range(1, min(length, len(order)) + 1):
+        i = next(item for item in order if item not in chosen)
+        free = [
+            item
+            for item in leaders
+            if item not in chosen and (max_moves is None or order.index(item) + 1 - rank <= max_moves)
+        ]
+        chosen.append(free[0] if free and lower[free[0]] > stay[i] else i)
+    return chosen

@@ -28,4 +28,6 @@ def evidence(
         fitted=click_models.parse("cm").typical(4),
         expected=n_plus + n_minus,
         squares=n_plus + n_minus,
+        discounted=np.asarray(shown, dtype=float),
+        hazard=np.asarray(shown, dtype=float),
     )

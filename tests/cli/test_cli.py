@@ -194,7 +194,7 @@ def test_columns_and_order_of_the_outputs(folder: Path) -> None:
     assert ran.code == 0
     assert "The lists are in policy.parquet." in ran.text
     assert "Every candidate's scores are in scores.parquet." in ran.text
-    evidence = ["lower", "mean", "positive", "negative", "impressions"]
+    evidence = ["lower", "mean", "upper", "stay", "positive", "negative", "impressions"]
     policy, scores = (fetch(f"describe from '{name}'") for name in ("policy.parquet", "scores.parquet"))
     assert [row[0] for row in policy] == ["context", "rank", "item", *evidence]
     assert [row[0] for row in scores] == ["context", "item", *evidence]

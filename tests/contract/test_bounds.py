@@ -24,15 +24,18 @@ def evidence(rows: list[tuple[int, int, float, int]]) -> Evidence:
     """From (context, n₊, n₋, impressions never examined)."""
     rows = sorted(rows, key=lambda row: row[0])
     context, positive, negative, more = np.array(rows, dtype=float).reshape(-1, 4).T
+    shown = np.ceil(positive + negative) + more
     return Evidence(
         context=context.astype(np.int64),
         item=np.arange(len(rows)),
         positive=positive,
         negative=negative,
-        impressions=(np.ceil(positive + negative) + more).astype(np.int64),
+        impressions=shown.astype(np.int64),
         fitted=click_models.parse("cm").typical(4),
         expected=positive + negative,
         squares=positive + negative,
+        discounted=shown,
+        hazard=shown,
     )
 
 
@@ -100,6 +103,8 @@ def test_the_order_of_rows_and_contexts_does_not_matter(name: str) -> None:
         impressions=some.impressions[order],
         expected=some.expected[order],
         squares=some.squares[order],
+        discounted=some.discounted[order],
+        hazard=some.hazard[order],
     )
     straight, mixed = bounds.parse(name).score(some), bounds.parse(name).score(shuffled)
     np.testing.assert_allclose(mixed.lower, straight.lower[order], atol=1e-7)

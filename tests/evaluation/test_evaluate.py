@@ -55,6 +55,8 @@ def policy_file(path: Path, lists: Mapping[str, tuple[str, ...]]) -> Path:
                 "item": item,
                 "lower": numbers,
                 "mean": numbers,
+                "upper": numbers,
+                "stay": numbers,
                 "positive": numbers,
                 "negative": numbers,
                 "impressions": pa.array([1] * len(rows), pa.int64()),
@@ -402,7 +404,7 @@ def test_the_gate_context_by_context(tmp_path: Path) -> None:
     assert mixed.manifest.results["mixed"]["better"] == 9
     rows = {(c, k): row for c, k, *row in mixed.lists().fetchall()}
     assert rows["q0", 1][1] == 0.5  # the evidence of the policy
-    item, lower, mean, positive, negative, impressions = rows["q9", 1]
+    item, lower, mean, _, _, positive, negative, impressions = rows["q9", 1]
     assert item == "poor"
     assert 0 < lower < mean < 1
     assert positive + negative <= impressions == 200
@@ -442,7 +444,7 @@ def test_rows_that_keep_the_logged_list_are_what_the_page_says(tmp_path: Path) -
     mixture = gate_contexts(prudent.Policy.read(policy_file(tmp_path / "p.parquet", good)), log)
     rows = mixture.policy.lists().filter("context = 'q9'").fetchall()
     assert len(rows) == 2
-    for *_, lower, mean, positive, negative, _ in rows:
+    for *_, lower, mean, _, _, positive, negative, _ in rows:
         assert lower == pytest.approx(beta.ppf(1 - mixture.confidence, 1 + positive, 1 + negative))
         assert mean == pytest.approx((1 + positive) / (2 + positive + negative))
 

@@ -15,6 +15,7 @@ from prudent.evaluation.direct import direct
 from prudent.evaluation.estimators import parse
 from prudent.evaluation.gate import decide, gate_settings
 from prudent.evaluation.holdout import make_holdout
+from prudent.policies.files import COLUMNS
 from tests.command import run
 from tests.evaluation.reference import Logged
 from tests.evaluation.small import arrays
@@ -30,12 +31,11 @@ def table(rows: list[tuple[str, list[str], list[int]]]) -> pa.Table:
 def policy_of(lists: dict[str, list[str]], path: Path) -> prudent.Policy:
     """A file that somebody else might have written."""
     rows = [(context, rank, item) for context, items in lists.items() for rank, item in enumerate(items, 1)]
-    return written([(*row, 0.1, 0.1, 1.0, 1.0, 2) for row in rows], path)
+    return written([(*row, 0.1, 0.1, 0.1, 0.1, 1.0, 1.0, 2) for row in rows], path)
 
 
 def written(rows: list[tuple[object, ...]], path: Path) -> prudent.Policy:
-    names = ("context", "rank", "item", "lower", "mean", "positive", "negative", "impressions")
-    pq.write_table(pa.table(dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))), path)
+    pq.write_table(pa.table(dict(zip(COLUMNS, map(list, zip(*rows, strict=True)), strict=True))), path)
     return prudent.Policy.read(path)
 
 
@@ -336,7 +336,7 @@ def test_context_by_context_the_training_log_is_no_holdout_either(tmp_path: Path
     ids=["twice", "gap", "zero", "item twice", "no item", "no context"],
 )
 def test_what_is_no_policy(places: list[tuple[object, ...]], tmp_path: Path) -> None:
-    policy = written([(*place, 0.1, 0.1, 1.0, 1.0, 2) for place in places], tmp_path / "policy.parquet")
+    policy = written([(*place, 0.1, 0.1, 0.1, 0.1, 1.0, 1.0, 2) for place in places], tmp_path / "policy.parquet")
     log = prudent.Log(table([("q", ["a", "b"], [1, 0])] * 9))
     with pytest.raises(PolicyError, match="no policy: 1 of its lists"):
         prudent.evaluate(policy, log)

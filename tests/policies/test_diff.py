@@ -64,19 +64,18 @@ def manifest(training: Source | None = None, fitted: Any = None, summary: Any = 
     return Manifest("policy", settings, {} if training is None else {"training": training}, results)
 
 
+NUMBERS = {"upper": 0.9, "stay": 0.8, "positive": 1.0, "negative": 2.0}
+
+
 def write(folder: Path, name: str, scores: Scores, lists: Lists | None = None, **made: Any) -> Path:
     """A policy, its scores and their manifests."""
     lists = best(scores) if lists is None else lists
     rows = [
-        {"context": c, "rank": r, "item": i, **scores[c][i]._asdict(), "positive": 1.0, "negative": 2.0}
+        {"context": c, "rank": r, "item": i, **scores[c][i]._asdict(), **NUMBERS}
         for c in sorted(lists)
         for i, r in sorted(lists[c].items(), key=lambda entry: entry[1])
     ]
-    every = [
-        {"context": c, "item": i, **s._asdict(), "positive": 1.0, "negative": 2.0}
-        for c in scores
-        for i, s in scores[c].items()
-    ]
+    every = [{"context": c, "item": i, **s._asdict(), **NUMBERS} for c in scores for i, s in scores[c].items()]
     for rows_, file, columns in (
         (rows, f"{name}.parquet", COLUMNS),
         (every, f"{name}.scores.parquet", [column for column in COLUMNS if column != "rank"]),

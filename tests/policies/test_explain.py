@@ -18,6 +18,7 @@ import prudent
 from prudent.base.errors import PolicyError, PrudentError, UnknownContextError
 from prudent.policies.explain import Candidate, Explanation, explain
 from prudent.policies.explain.sentences import Known, in_words
+from tests import reference
 from tests.reference import LoggedList
 from tests.strategies import count, linked_logs, table
 
@@ -315,18 +316,6 @@ def test_the_items_that_click_rate_falls_for_are_its_top_items_that_are_not_list
 # --- from a policy and its counts -------------------------------------------------------------------------------------
 
 
-def plain_usual(lists: list[LoggedList], context: object, length: int) -> list[object]:
-    """Position by position, the item most often shown there and not higher up; the smaller name of equals."""
-    usual: list[object] = []
-    for place in range(length):
-        shown = Counter(
-            items[place] for of, items, _ in lists if of == context and len(items) > place and items[place] not in usual
-        )
-        if shown:
-            usual.append(min(shown, key=lambda item: (-shown[item], item)))
-    return usual
-
-
 @settings(max_examples=25)
 @given(lists=linked_logs())
 def test_its_numbers_are_those_of_a_plain_loop_over_the_log(lists: list[LoggedList]) -> None:
@@ -336,7 +325,8 @@ def test_its_numbers_are_those_of_a_plain_loop_over_the_log(lists: list[LoggedLi
     for context in policy:
         explanation = policy.explain(context)
         assert explanation.prudent == policy[context]
-        assert explanation.incumbent == plain_usual(lists, context, policy.manifest.settings["length"])
+        order = reference.production_order(lists, context)
+        assert explanation.incumbent == order[: policy.manifest.settings["length"]]
         shown: Counter[object] = Counter()
         clicked: Counter[object] = Counter()
         for of, items, clicks in lists:

@@ -78,8 +78,9 @@ def test_integers_stay_integers() -> None:
 
 def test_tables_have_the_promised_columns(policy: prudent.Policy) -> None:
     assert tuple(policy.lists().columns) == COLUMNS
-    assert COLUMNS == ("context", "rank", "item", "lower", "mean", "positive", "negative", "impressions")
-    assert policy.scores().columns == ["context", "item", "lower", "mean", "positive", "negative", "impressions"]
+    assert COLUMNS[:5] == ("context", "rank", "item", "lower", "mean")
+    assert COLUMNS[5:] == ("upper", "stay", "positive", "negative", "impressions")
+    assert policy.scores().columns == [name for name in COLUMNS if name != "rank"]
     assert policy.contexts().columns == [
         "context",
         "lists",
@@ -106,8 +107,8 @@ def test_lists_carry_the_evidence_of_the_scores(policy: prudent.Policy) -> None:
     evidence = {row[:2]: row[2:] for row in policy.scores().fetchall()}
     for context, _, item, *rest in policy.lists().fetchall():
         assert tuple(rest) == evidence[context, item]
-    assert evidence["running shoes", "a"][2:] == (6, 0, 6)
-    assert evidence["running shoes", "b"][2:] == (0, 0, 6)
+    assert evidence["running shoes", "a"][4:] == (6, 0, 6)
+    assert evidence["running shoes", "b"][4:] == (0, 0, 6)
 
 
 def test_repr_shows_a_few_lists(policy: prudent.Policy) -> None:
@@ -239,6 +240,8 @@ def test_types_survive_the_file(tmp_path: Path) -> None:
         "item": "int64",
         "lower": "double",
         "mean": "double",
+        "upper": "double",
+        "stay": "double",
         "positive": "double",
         "negative": "double",
         "impressions": "int64",

@@ -1,4 +1,4 @@
-"""Best lists against brute force, the tie rule against sorting, and usual lists against a plain loop."""
+"""Best lists against brute force, the tie rule against sorting, and incumbent lists against a plain loop."""
 
 from collections.abc import Callable
 from itertools import pairwise
@@ -41,6 +41,8 @@ def make_evidence(sizes: list[int], fitted: FittedModel, impressions: list[int] 
         fitted=fitted,
         expected=np.zeros(pairs),
         squares=np.zeros(pairs),
+        discounted=np.zeros(pairs),
+        hazard=np.zeros(pairs),
     )
 
 
@@ -172,7 +174,7 @@ def test_only_the_best_are_sorted_whatever_the_sizes(length: int) -> None:
 
 def test_no_context_has_no_list() -> None:
     none, nothing = np.zeros(0, np.int64), np.zeros(0)
-    empty = Evidence(none, none, nothing, nothing, nothing, Cascade().typical(2), nothing, nothing)
+    empty = Evidence(none, none, nothing, nothing, nothing, Cascade().typical(2), *[nothing] * 4)
     assert [len(column) for column in best_lists(empty, Scores(nothing, nothing), 2)] == [0, 0, 0]
 
 
@@ -194,17 +196,17 @@ def test_a_short_list_fills_the_first_positions() -> None:
     assert placed(best_lists(evidence, Scores(scores, scores), 3), 1) == [{2: 0, 1: 1}]
 
 
-# --- usual lists --------------------------------------------------------------------------------------------------
+# --- incumbent lists --------------------------------------------------------------------------------------------------
 
 
 @settings(max_examples=150, deadline=None)
 @given(lists=logs(), length=st.integers(1, 6))
-def test_usual_lists_equal_a_plain_loop(lists: list[LoggedList], length: int) -> None:
+def test_incumbent_lists_equal_a_plain_loop(lists: list[LoggedList], length: int) -> None:
     pairs = sorted(reference.impressions(lists))
     contexts = sorted({context for context, _ in pairs})
     found = placed(incumbent_lists(quick_counts(lists).cells, length), len(contexts))
     for context, chosen in zip(contexts, found, strict=True):
-        expected = reference.usual_list(lists, context, length)
+        expected = reference.incumbent_list(lists, context, length)
         assert {rank: pairs[row] for rank, row in chosen.items()} == {k: (context, i) for k, i in expected.items()}
 
 
@@ -214,6 +216,6 @@ def test_only_what_is_offered_is_listed(data: st.DataObject, size: int, length: 
     lower = np.array(data.draw(st.lists(st.sampled_from([-np.inf, -0.5, 0.0, 0.2, 0.7]), min_size=size, max_size=size)))
     eligible = np.array(data.draw(st.lists(st.booleans(), min_size=size, max_size=size)))
     zeros = np.zeros(size)
-    evidence = Evidence(zeros.astype(int), np.arange(size), zeros, zeros, zeros, Cascade().typical(3), zeros, zeros)
+    evidence = Evidence(zeros.astype(int), np.arange(size), zeros, zeros, zeros, Cascade().typical(3), *[zeros] * 4)
     listed = best_lists(evidence, Scores(lower, zeros), length, eligible).row.tolist()
     assert listed == sorted(np.flatnonzero(eligible).tolist(), key=lambda row: (-lower[row], row))[:length]

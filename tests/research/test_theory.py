@@ -26,7 +26,7 @@ def evidence(examined: list[list[float]]) -> Evidence:
     n = np.array([x for row in examined for x in row], dtype=float)
     context = np.repeat(np.arange(len(examined)), [len(row) for row in examined])
     fitted = click_models.parse("cm").typical(4)
-    return Evidence(context, np.arange(n.size), 0 * n, n, np.ceil(n), fitted, n, n)
+    return Evidence(context, np.arange(n.size), 0 * n, n, np.ceil(n), fitted, n, n, n, n)
 
 
 @given(lists=st.lists(st.tuples(counts, counts, counts), min_size=1), delta=deltas, pairs=st.integers(1, 10**6))

@@ -1,13 +1,23 @@
 """The bound contract."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
-from prudent.base.arrays import FloatArray
+from prudent.base.arrays import BoolArray, FloatArray, IntArray
 from prudent.base.errors import UsageError
 from prudent.base.spec import Registry, as_number
 from prudent.click_models.base import Evidence
+
+OfRows = Callable[[IntArray], FloatArray]
+"""A number for each of some rows; quantiles cost more than all else, and few rows need more than one."""
+
+
+class Anchor(NamedTuple):
+    """How an item of the incumbent list keeps its place: one that leads passes it if its lower bound exceeds `stay`."""
+
+    stay: OfRows
+    leads: BoolArray  # whether an item may pass others at all
 
 
 @dataclass(frozen=True)
@@ -17,6 +27,8 @@ class Scores:
     lower: FloatArray
     mean: FloatArray  # the estimate: n₊/n, or the mean of the posterior, which a high quantile can exceed
     fitted: Mapping[str, Any] = field(default_factory=dict)  # fitted parameters, e.g. of the prior; fits JSON
+    upper: OfRows | None = None  # the end of the interval that starts at the bound; None for an estimate alone
+    anchor: Anchor | None = None  # None where lists are sorted by lower bound alone (Algorithm 1)
 
 
 class Bound(Protocol):
@@ -42,13 +54,6 @@ class Bound(Protocol):
     def lower(self, evidence: Evidence) -> FloatArray:
         """The lower bounds alone."""
         return self.score(evidence).lower
-
-    def upper(self, scores: Scores, positive: FloatArray, negative: FloatArray) -> FloatArray | None:
-        """The upper end of the interval that starts at the lower bound, from the columns of a file of scores.
-
-        None where there is none, as with an estimate alone.
-        """
-        return None
 
 
 bounds: Registry[Bound] = Registry("bound", "prudent.bounds", "score", "prudent.bounds")

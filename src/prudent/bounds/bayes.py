@@ -3,13 +3,14 @@
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from scipy.special import betainccinv, betaincinv
 
-from prudent.base.arrays import FloatArray
+from prudent.base.arrays import FloatArray, IntArray
 from prudent.base.numerics.beta_quantile import TABLE_FROM, beta_quantile
 from prudent.base.text import percent
 from prudent.bounds.base import Bound, Scores, bounds, check_delta, check_positive
@@ -61,22 +62,13 @@ class PosteriorBound(Bound):
         """Quantile and mean of the posterior."""
         return posterior_scores(evidence, self.prior(evidence), self.delta)
 
-    def upper(self, scores: Scores, positive: FloatArray, negative: FloatArray) -> FloatArray | None:
-        """The 1 − δ/2 quantile: with the bound, it holds all but δ of the posterior."""
-        total = self.strength(scores, positive, negative) + positive + negative
-        return np.asarray(betainccinv(scores.mean * total, (1 - scores.mean) * total, self.delta / 2))
-
-    @abstractmethod
-    def strength(self, scores: Scores, positive: FloatArray, negative: FloatArray) -> FloatArray:
-        """α + β of the prior that every pair had."""
-
     def learn(self, evidence: Evidence, pairs: int) -> Bound:
         """The quantile under the prior fitted to this evidence."""
-        return Posterior(self.delta, self.learn_prior(evidence), tabulated=pairs >= TABLE_FROM)
+        return LearnedQuantile(self.delta, self.learn_prior(evidence), tabulated=pairs >= TABLE_FROM)
 
 
 @dataclass(frozen=True)
-class Posterior(Bound):
+class LearnedQuantile(Bound):
     """A quantile of the posterior under a fitted prior."""
 
     delta: float
@@ -125,14 +117,38 @@ class Bayes(PosteriorBound):
         """The fixed prior."""
         return GivenPrior(self.alpha, self.beta)
 
-    def strength(self, scores: Scores, positive: FloatArray, negative: FloatArray) -> FloatArray:
-        """α + β of the fixed prior."""
-        return np.full_like(scores.mean, self.alpha + self.beta)
+
+class Posterior(NamedTuple):
+    """Beta(α + n₊, β + n₋) of every pair."""
+
+    alpha: FloatArray
+    beta: FloatArray
+    tabulated: bool  # whether lower quantiles come from a table: see `beta_quantile`
+
+    @property
+    def mean(self) -> FloatArray:
+        """The posterior mean."""
+        return self.alpha / (self.alpha + self.beta)
+
+    def quantile(self, rows: IntArray | slice, level: float) -> FloatArray:
+        """The quantiles of some pairs."""
+        alpha, beta = self.alpha[rows], self.beta[rows]
+        return beta_quantile(alpha, beta, level) if self.tabulated else np.asarray(betaincinv(alpha, beta, level))
+
+    def upper(self, rows: IntArray, level: float) -> FloatArray:
+        """The values that are exceeded with a probability of `level`."""
+        return np.asarray(betainccinv(self.alpha[rows], self.beta[rows], level))
+
+
+def posterior(evidence: Evidence, prior: Prior, tabulated: bool | None = None) -> Posterior:
+    """The posterior of every pair; by default with quantiles from a table where there are many."""
+    alpha, beta = prior.alpha + evidence.positive, prior.beta + evidence.negative
+    return Posterior(alpha, beta, alpha.size >= TABLE_FROM if tabulated is None else tabulated)
 
 
 def posterior_scores(evidence: Evidence, prior: Prior, delta: float, tabulated: bool | None = None) -> Scores:
-    """The δ/2 quantile and the mean of Beta(α + n₊, β + n₋); by default from a table where there are many."""
-    alpha, beta = prior.alpha + evidence.positive, prior.beta + evidence.negative
-    many = alpha.size >= TABLE_FROM if tabulated is None else tabulated
-    quantile = beta_quantile(alpha, beta, delta / 2) if many else np.asarray(betaincinv(alpha, beta, delta / 2))
-    return Scores(quantile, alpha / (alpha + beta), prior.fitted)
+    """The δ/2 quantile and the mean of the posterior; with the upper end, the interval holds all but δ of it."""
+    after = posterior(evidence, prior, tabulated)
+    return Scores(
+        after.quantile(slice(None), delta / 2), after.mean, prior.fitted, upper=partial(after.upper, level=delta / 2)
+    )

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import betaincinv, gammaln
+from scipy.special import gammaln
 
 from prudent.base.arrays import FloatArray, IntArray
 from prudent.base.errors import UsageError, did_you_mean
-from prudent.bounds.base import Scores, bounds, check_delta, check_positive
+from prudent.bounds.base import bounds, check_delta, check_positive
 from prudent.bounds.bayes import GivenPrior, PosteriorBound, Prior, PriorRule
 from prudent.click_models.base import Evidence
 
@@ -53,19 +53,6 @@ class EmpiricalBayes(PosteriorBound):
         best = np.argmax(likelihood >= likelihood.max() - _EQUAL * abs(likelihood.max()))  # the first of equals
         alpha, beta = (float(self.grid[int(i)]) for i in np.unravel_index(best, (len(self.grid), len(self.grid))))
         return GivenPrior(alpha, beta, {"alpha": alpha, "beta": beta, "pairs": int(seen.sum())})
-
-    def strength(self, scores: Scores, positive: FloatArray, negative: FloatArray) -> FloatArray:
-        """That of the prior learned from all; or, of the grid, that of the one which explains mean and bound."""
-        if self.pool == "all":
-            return np.full_like(scores.mean, scores.fitted["alpha"] + scores.fitted["beta"])
-        alpha, beta = (values.ravel() for values in np.meshgrid(self.grid, self.grid))
-        a, b = alpha + positive[:, None], beta + negative[:, None]
-        off = np.abs(a / (a + b) - scores.mean[:, None])
-        gap = np.full_like(off, np.inf)
-        near = off <= off.min(axis=1, keepdims=True) + _EQUAL
-        lower = np.broadcast_to(scores.lower[:, None], off.shape)
-        gap[near] = np.abs(betaincinv(a[near], b[near], self.delta / 2) - lower[near])
-        return np.asarray((alpha + beta)[np.argmin(gap, axis=1)])
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from scipy.special import expit, logit
 
 from prudent.base.arrays import FloatArray, IntArray
 from prudent.base.numerics.beta_binomial import LOG_STRENGTH, BetaBinomial, Terms, clip_logit, combine
-from prudent.bounds.base import Scores, bounds, check_delta
+from prudent.bounds.base import bounds, check_delta
 from prudent.bounds.bayes import PosteriorBound, Prior, PriorRule
 from prudent.click_models.base import Evidence
 from prudent.counts.sampling import MOST_PAIRS
@@ -47,10 +47,6 @@ class Exposure(PosteriorBound):
         """The prior that follows exposure, as far as the counts support it."""
         return fit_prior(evidence, centred_exposure(evidence))
 
-    def strength(self, scores: Scores, positive: FloatArray, negative: FloatArray) -> FloatArray:
-        """The s that was fitted, the same for all."""
-        return np.full_like(scores.mean, scores.fitted["strength"])
-
 
 @dataclass(frozen=True)
 class ExposurePrior(PriorRule):
@@ -83,10 +79,14 @@ class ExposurePrior(PriorRule):
 
 def centred_exposure(evidence: Evidence) -> FloatArray:
     """x: log(1 + impressions) minus its mean over the candidates of the context."""
-    shown = np.log1p(evidence.impressions)
-    size = np.bincount(evidence.context)
-    mean = np.bincount(evidence.context, weights=shown) / np.maximum(size, 1)
-    return np.asarray(shown - mean[evidence.context])
+    return centred_log(evidence.impressions, evidence.context)
+
+
+def centred_log(exposure: FloatArray, context: IntArray) -> FloatArray:
+    """log(1 + exposure) minus its mean over the candidates of the context."""
+    logs = np.log1p(exposure)
+    mean = np.bincount(context, weights=logs) / np.maximum(np.bincount(context), 1)
+    return np.asarray(logs - mean[context])
 
 
 _SEED = 20_230_711  # of the sample; any fixed number does

@@ -8,7 +8,7 @@ from scipy.special import expit, logit
 
 from prudent.base.arrays import FloatArray, IntArray
 from prudent.base.numerics.beta_binomial import BetaBinomial, Rows, Terms, clip_logit, combine, rise
-from prudent.bounds.base import Scores, bounds, check_delta
+from prudent.bounds.base import bounds, check_delta
 from prudent.bounds.bayes import PosteriorBound, Prior, PriorRule
 from prudent.bounds.exposure import (
     centred_exposure,
@@ -49,15 +49,6 @@ class Hierarchical(PosteriorBound):
         """The prior that follows exposure and context, as far as the counts support it."""
         return fit_prior(evidence, centred_exposure(evidence))
 
-    def strength(self, scores: Scores, positive: FloatArray, negative: FloatArray) -> FloatArray:
-        """``s₀/√μ``, where the posterior mean m determines μ: ``s₀μ + (n₊ − mn)√μ = ms₀``."""
-        fitted = scores.fitted["strength"]
-        half = (positive - scores.mean * (positive + negative)) / 2
-        root = np.sqrt(half**2 + scores.mean * fitted**2)
-        # Two spellings of one solution: a difference of nearly equal numbers would lose its digits.
-        below = np.where(half > 0, scores.mean * fitted / np.where(half > 0, half + root, 1.0), (root - half) / fitted)
-        return np.asarray(fitted / below)
-
 
 @dataclass(frozen=True)
 class HierarchicalPrior(PriorRule):
@@ -89,14 +80,18 @@ class HierarchicalPrior(PriorRule):
 
     def of(self, evidence: Evidence) -> Prior:
         """The prior of every pair, with the level of its context."""
-        seen = np.flatnonzero(evidence.examined > 0)
         curve = self.curve(centred_exposure(evidence))
         level = np.zeros(int(evidence.context.max(initial=-1)) + 1)
         if self.spread:
+            seen = np.flatnonzero(evidence.examined > 0)
             likelihood = _Widening(evidence.positive[seen], evidence.negative[seen], offset=curve[seen])
             fixed = np.array([0.0, np.log(self.strength)])
             level, _ = _levels(likelihood, fixed, evidence.context[seen], level, self.spread, steps=6)
-        mean = expit(clip_logit(curve + level[evidence.context]))
+        return self.at(curve + level[evidence.context])
+
+    def at(self, curve: FloatArray) -> Prior:
+        """The prior where logit μ is this."""
+        mean = expit(clip_logit(curve))
         strength = self.strength * mean**-_WIDENING
         return Prior(mean * strength, (1 - mean) * strength, asdict(self))
 
@@ -107,8 +102,8 @@ _WIDENING = 0.5  # log s falls by as much for every unit of log μ
 _LITTLE = 10.0  # examinations: an item with as many has half a say in where the curve may bend
 
 
-def fit_prior(evidence: Evidence, exposure: FloatArray) -> HierarchicalPrior:
-    """From the examined pairs: the others have a likelihood of 1 under every prior."""
+def fit_prior(evidence: Evidence, exposure: FloatArray, *, levels: bool = True) -> HierarchicalPrior:
+    """From the examined pairs: the others have a likelihood of 1 under every prior; contexts have levels or not."""
     rows = sample_pairs(evidence)
     positive, negative, x = evidence.positive[rows], evidence.negative[rows], exposure[rows]
     numbers, context = np.unique(evidence.context[rows], return_inverse=True)
@@ -118,7 +113,7 @@ def fit_prior(evidence: Evidence, exposure: FloatArray) -> HierarchicalPrior:
     columns = _columns(x, knot, dimension)
     rate = (positive.sum() + 0.5) / (positive.sum() + negative.sum() + 1)
     start = np.array([logit(rate), 2.0])
-    level, spread = np.zeros(contexts), 0.3 if contexts >= 3 else 0.0
+    level, spread = np.zeros(contexts), 0.3 if levels and contexts >= 3 else 0.0
     slopes, wald, shrinkage = np.zeros(dimension), None, 0.0
     if dimension and identified(columns, positive, negative):
         likelihood = _Widening(positive, negative, columns)

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from prudent.base.arrays import FloatArray
 from prudent.base.text import percent
 from prudent.bounds.base import Bound, Scores, bounds, check_delta
 from prudent.bounds.mle import click_rate
@@ -40,14 +39,11 @@ class Hoeffding(Bound):
         """Click rate minus the width; −∞ without evidence."""
         mean = click_rate(evidence)
         if self.delta == 1:
-            return Scores(mean, mean)
+            return Scores(mean, mean, upper=lambda rows: mean[rows])
         examined = evidence.examined
         width = np.full_like(examined, np.inf)
         with np.errstate(over="ignore"):  # 1e-310 of an examination is none: −∞
             np.divide(-np.log(self.delta), 2 * examined, out=width, where=examined > 0)
         # Not clipped at 0: that would tie all rarely seen items and leave their order to chance.
-        return Scores(mean - np.sqrt(width), mean)
-
-    def upper(self, scores: Scores, positive: FloatArray, negative: FloatArray) -> FloatArray | None:
-        """As far above the click rate as the bound is below it."""
-        return 2 * scores.mean - scores.lower
+        lower = mean - np.sqrt(width)
+        return Scores(lower, mean, upper=lambda rows: 2 * mean[rows] - lower[rows])

@@ -25,6 +25,7 @@ from prudent.base.errors import PrudentWarning, UsageError
 from prudent.base.spec import Registry
 from prudent.click_models.rewards import Reward
 from prudent.counts.cells import Cells, Counted
+from prudent.counts.production import discounted_impressions, hazard
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,8 @@ class Evidence:
     fitted: "FittedModel"  # that counted
     expected: FloatArray  # Σx, with x the probability that an impression was examined
     squares: FloatArray  # Σx²; equal to Σx where every examination is certain
+    discounted: FloatArray  # D: production's order, as in `prudent.counts.production`
+    hazard: FloatArray  # impressions per opportunity to be shown, as there
 
     @property
     def examined(self) -> FloatArray:
@@ -198,6 +201,8 @@ def make_evidence(
         fitted=fitted,
         expected=expected,
         squares=expected if squares is None else squares,
+        discounted=discounted_impressions(cells),
+        hazard=hazard(cells),
     )
 
 

@@ -1,7 +1,7 @@
 """The position-based model."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -138,8 +138,18 @@ class FittedPositionBased(FittedModel):
         """Independent clicks."""
         return np.asarray(rng.random(attraction.shape) < self.predict(attraction))
 
+    @property
+    def as_truth(self) -> "FittedPositionBased":
+        """With p that is as good as set, so that the best lists are placed by it."""
+        return replace(self, learned=False)
+
     def place(self, scores: FloatArray) -> IntArray:
-        """The k-th best item at the k-th most examined position, by the rearrangement inequality."""
+        """From the top down where p was fitted, since its steps upwards are mostly noise.
+
+        Where it was set: the k-th best item at the k-th most examined position, by the rearrangement inequality.
+        """
+        if self.learned:
+            return np.tile(np.arange(scores.shape[1]), (len(scores), 1))
         return heaviest_first(self._examination(scores), len(scores))
 
     def _examination(self, attraction: FloatArray) -> FloatArray:

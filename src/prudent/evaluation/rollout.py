@@ -185,7 +185,7 @@ def mix(holdout: HoldoutLog, model: ClickModel, settings: Settings, min_lift: fl
     connection.execute(
         f"create table lists as select * from (select {columns} from policy join contexts using (context) "
         "where contexts.rowid in (select number from taken) union all "
-        "select contexts.context, incumbent.rank, item, lower, mean, positive, negative, impressions "
+        "select contexts.context, incumbent.rank, item, lower, mean, null, null, positive, negative, impressions "
         "from incumbent join contexts on contexts.rowid = number join pairs on pairs.rowid = pair) "
         "order by context, rank"
     )

@@ -32,8 +32,10 @@ if TYPE_CHECKING:
 
 _OF = "of_"  # prefix of the columns that are the same in all rows of a context
 _VALUES = ("lists", "value", "lower", "incumbent_value", "incumbent_lower")
-_TYPES = "lower double, mean double, positive double, negative double, impressions bigint, " + ", ".join(
-    [*(f"{_OF}{name} double" for name in _VALUES), f"{_OF}differ boolean"]
+_CHANGED = ("differ", "unclicked")
+_TYPES = (
+    "lower double, mean double, upper double, stay double, positive double, negative double, impressions bigint, "
+    + ", ".join([*(f"{_OF}{name} double" for name in _VALUES), *(f"{_OF}{name} boolean" for name in _CHANGED)])
 )
 
 
@@ -91,8 +93,8 @@ def _ranking(plan: Plan, unit: int) -> "Callable[[pa.Table], pa.RecordBatch]":
             "context": contexts.take(pa.array(new.context)),
             "rank": pa.array(new.rank.astype(np.int32)),
             "item": items.take(pa.array(new.row)),
-            **{name: pa.array(column[new.row]) for name, column in ranked.columns.items()},
-            **{f"{_OF}{name}": pa.array(ranked.per_context[name][new.context]) for name in (*_VALUES, "differ")},
+            **{name: pa.array(column, from_pandas=True) for name, column in ranked.columns.items()},
+            **{f"{_OF}{name}": pa.array(ranked.per_context[name][new.context]) for name in (*_VALUES, *_CHANGED)},
         }
         return pa.RecordBatch.from_pydict(columns)
 

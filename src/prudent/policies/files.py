@@ -15,8 +15,8 @@ from prudent.logs.log import Table
 from prudent.storage.manifest import Manifest
 from prudent.storage.quoting import file_text
 
-COLUMNS = ("context", "rank", "item", "lower", "mean", "positive", "negative", "impressions")
-"""Of the file of a policy; that of scores has all but the rank."""
+COLUMNS = ("context", "rank", "item", "lower", "mean", "upper", "stay", "positive", "negative", "impressions")
+"""Of the file of a policy; that of scores has all but the rank. `upper` and `stay` are null where a bound has none."""
 _FLOATS = ("DOUBLE", "FLOAT", "DECIMAL")
 
 
@@ -102,7 +102,7 @@ def open_table(connection: duckdb.DuckDBPyConnection, table: Any, columns: Mappi
         else:
             item = name_as("item", source.types["item"], lists)
             rows = f"select {context} as context, rank, item"
-        evidence = ", ".join(f"null::double as {name}" for name in COLUMNS[3:7])
+        evidence = ", ".join(f"null::double as {name}" for name in COLUMNS[3:-1])
         connection.execute(
             f"create temp table lists as select context, rank::integer as rank, {item} as item, {evidence}, "
             f"null::bigint as impressions from ({rows} from source) order by context, rank"

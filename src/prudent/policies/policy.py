@@ -28,7 +28,7 @@ _COLUMNS = (
     Column("context", object),
     Column("rank", int),
     Column("item", object),
-    *(Column(name, float) for name in COLUMNS[3:7]),
+    *(Column(name, float) for name in COLUMNS[3:-1]),
     Column("impressions", int),
 )
 
@@ -112,7 +112,7 @@ class Policy(Mapping[Name, list[Name]], Result):
                 self.manifest.write(target)
 
     def lists(self) -> duckdb.DuckDBPyRelation:
-        """The chosen lists: context, rank, item, lower, mean, positive, negative, impressions."""
+        """The chosen lists: context, rank, item, lower, mean, upper, stay, positive, negative, impressions."""
         return self.connection.sql(self._query("lists"))
 
     def scores(self) -> duckdb.DuckDBPyRelation:

@@ -12,7 +12,7 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
-from prudent.base.arrays import BoolArray
+from prudent.base.arrays import BoolArray, IntArray
 from prudent.base.errors import LogError, PrudentWarning, UsageError
 from prudent.base.spec import whole_number
 from prudent.bounds import DEFAULT_BOUND, Bound, Scores, bounds
@@ -48,6 +48,7 @@ def rank(
     length: int | None = None,
     candidates: str | PathLike[str] | Any | None = None,
     min_lists: int = 1,
+    max_moves: int | None = None,
     engine: "DuckDB | Spark | None" = None,
     to: str | PathLike[str] | None = None,
     since: date | str | None = None,
@@ -76,6 +77,8 @@ def rank(
         item does not change the scores of the rest.
     min_lists
         Contexts with fewer logged lists are left out, so that the caller keeps its own ranking there.
+    max_moves
+        Positions that an item may rise above its place in the incumbent list, for ``anchored``; by default any.
     engine, to
         With `prudent.Spark`, contexts are ranked where Spark runs, which needs prudent there, and the lists are written
         to the folder `to`, as part files in the order of contexts. Otherwise `to` is a file, and optional; ``scores``
@@ -85,7 +88,7 @@ def rank(
     max_rejected
         As in `prudent.count`, where the source is a log.
     """
-    request = check_request(model, bound, length, min_lists)
+    request = check_request(model, bound, length, min_lists, max_moves)
     if to is not None and isinstance(engine, DuckDB | None):
         check_outputs(source, candidates, to, scores)
     elif scores is not None:
@@ -143,15 +146,19 @@ class Request(NamedTuple):
     bound: Bound
     length: int | None
     min_lists: int
+    max_moves: int | None
 
 
-def check_request(model: str | ClickModel, bound: str | Bound, length: int | None, min_lists: int) -> Request:
+def check_request(
+    model: str | ClickModel, bound: str | Bound, length: int | None, min_lists: int, max_moves: int | None
+) -> Request:
     """The arguments that all engines share, checked."""
     return Request(
         click_models.resolve(model),
         bounds.resolve(bound),
         None if length is None else whole_number("length", length, 1),
         whole_number("min_lists", min_lists, 0),
+        None if max_moves is None else whole_number("max_moves", max_moves, 0),
     )
 
 
@@ -210,6 +217,7 @@ def manifest_of(
             "asked_model": str(request.model),
             "length": request.length or extent.positions,
             "min_lists": request.min_lists,
+            "max_moves": request.max_moves,
             "candidates": candidates,
         },
         {"training": training},
@@ -225,6 +233,7 @@ def manifest_of(
                 "too_few_lists": extent.too_few_lists,
                 "without_candidates": extent.without_candidates,
                 "differ": int(sums["differ"]),
+                "unclicked": int(sums["unclicked"]),
                 "unit": plan.fitted.model.unit,
                 **means(sums),
             },
@@ -257,7 +266,10 @@ def learn(request: Request, extent: Extent, counts: Counts, samples: Callable[[]
             PrudentWarning,
             stacklevel=3,
         )
-    return Plan(choice, fitted, bound, length, request.min_lists, bound.score(evidence).fitted)
+    scores = bound.score(evidence)
+    if request.max_moves is not None and scores.anchor is None:
+        raise UsageError(f"{request.bound} does not start from the incumbent list: max_moves needs bound=anchored.")
+    return Plan(choice, fitted, bound, length, request.min_lists, request.max_moves, scores.fitted)
 
 
 # --- ranking some contexts --------------------------------------------------------------------------------------------
@@ -272,6 +284,7 @@ class Plan:
     bound: Bound
     length: int
     min_lists: int
+    max_moves: int | None
     prior: Mapping[str, Any]  # fitted by the bound; plain JSON
 
     def score(self, cells: Cells) -> tuple[Evidence, Scores]:
@@ -286,7 +299,7 @@ class Plan:
         lists = cells.lists_per_context()
         has_candidates = np.bincount(cells.context[part.eligible], minlength=cells.contexts) > 0
         kept = has_candidates & (lists >= self.min_lists)
-        new = only(best_lists(evidence, scores, self.length, part.eligible), kept)
+        new = only(best_lists(evidence, scores, self.length, part.eligible, self.max_moves), kept)
         incumbent = only(incumbent_lists(cells, self.length), kept)
         values = {
             name: list_values(evidence, chosen, attraction, self.length, cells.contexts)
@@ -297,8 +310,16 @@ class Plan:
                 ("incumbent_lower", incumbent, scores.lower),
             )
         }
-        differ = differences(new, incumbent, self.length, cells.contexts)
-        return Ranked(new, columns(evidence, scores), {"lists": lists, **values, "differ": differ, "kept": kept})
+        other = differences(new, incumbent, self.length, cells.contexts)
+        clicked = np.bincount(cells.context[cells.pair], cells.n * cells.click, minlength=cells.contexts) > 0
+        per_context = {
+            "lists": lists,
+            **values,
+            "differ": other & clicked,  # the rest is no evidence, but how a bound treats items without a click
+            "unclicked": other & ~clicked,
+            "kept": kept,
+        }
+        return Ranked(new, columns(evidence, scores, new.row), per_context)
 
 
 @dataclass(frozen=True)
@@ -306,25 +327,27 @@ class Ranked:
     """The lists of some contexts."""
 
     lists: Lists
-    columns: Mapping[str, NDArray[Any]]  # of every pair
+    columns: Mapping[str, NDArray[Any]]  # of every listed item
     per_context: Mapping[str, NDArray[Any]]
 
     def listed(self, part: Part) -> dict[str, NDArray[Any]]:
         """The lists as columns; pairs and contexts are numbered over all parts."""
         new = self.lists
         numbers = {"row": part.first_pair + new.row, "number": part.first_context + new.context}
-        evidence = {name: column[new.row] for name, column in self.columns.items()}
-        return {**numbers, "rank": new.rank.astype(np.int32), **evidence}
+        return {**numbers, "rank": new.rank.astype(np.int32), **self.columns}
 
 
-def columns(evidence: Evidence, scores: Scores) -> dict[str, NDArray[Any]]:
-    """The columns of a policy, for every pair."""
+def columns(evidence: Evidence, scores: Scores, rows: IntArray) -> dict[str, NDArray[Any]]:
+    """The columns of a policy for some pairs; NaN where a bound has no interval or no anchor."""
+    none = np.full(len(rows), np.nan)
     return {
-        "lower": scores.lower,
-        "mean": scores.mean,
-        "positive": evidence.positive,
-        "negative": evidence.negative,
-        "impressions": np.rint(evidence.impressions).astype(np.int64),
+        "lower": scores.lower[rows],
+        "mean": scores.mean[rows],
+        "upper": none if scores.upper is None else scores.upper(rows),
+        "stay": none if scores.anchor is None else scores.anchor.stay(rows),
+        "positive": evidence.positive[rows],
+        "negative": evidence.negative[rows],
+        "impressions": np.rint(evidence.impressions[rows]).astype(np.int64),
     }
 
 
@@ -342,7 +365,6 @@ def _score(connection: duckdb.DuckDBPyConnection, names: Index, plan: Plan) -> s
     """Make the table of scores of all candidates; a query for it."""
     for part in names.parts():
         row = np.flatnonzero(part.eligible)
-        scored = {name: column[row] for name, column in columns(*plan.score(part.cells)).items()}
-        rows = {"row": part.first_pair + row, **scored}
+        rows = {"row": part.first_pair + row, **columns(*plan.score(part.cells), row)}
         append(connection, "scores", rows, named_scores(part.first_pair, part.cells.pairs))
     return "from scores"

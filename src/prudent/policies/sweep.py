@@ -6,8 +6,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from prudent.base.arrays import BoolArray, FloatArray
+from prudent.base.arrays import BoolArray, FloatArray, IntArray
 from prudent.bounds import Bound, Scores
+from prudent.bounds.base import Anchor
 from prudent.bounds.bayes import PosteriorBound, Prior, posterior_scores
 from prudent.click_models.base import Evidence
 from prudent.policies.ranking import Lists, best_lists
@@ -31,7 +32,7 @@ def sweep(bound: Bound, evidence: Evidence, deltas: tuple[float | None, ...], le
         yield lists._replace(row=rows[lists.row])
 
 
-_PER_PAIR = ("context", "item", "positive", "negative", "impressions", "expected", "squares")
+_PER_PAIR = ("context", "item", "positive", "negative", "impressions", "expected", "squares", "discounted", "hazard")
 
 
 def best_lists_of_each(evidence: Evidence, scores: Sequence[Scores], length: int) -> Iterator[Lists]:
@@ -42,10 +43,25 @@ def best_lists_of_each(evidence: Evidence, scores: Sequence[Scores], length: int
     tiled: dict[str, Any] = {name: np.tile(getattr(evidence, name), times) for name in _PER_PAIR}
     stacked = replace(evidence, **{**tiled, "context": tiled["context"] + number * contexts})
     lower, mean = (np.concatenate([getattr(score, name) for score in scores]) for name in ("lower", "mean"))
-    found = best_lists(stacked, Scores(lower, mean), length)
+    anchors = [score.anchor for score in scores if score.anchor is not None]
+    anchor = _stacked(anchors, pairs) if anchors else None
+    found = best_lists(stacked, Scores(lower, mean, anchor=anchor), length)
     ends = np.searchsorted(found.context, np.arange(1, times) * contexts)
     for k, (row, context, rank) in enumerate(zip(*(np.split(column, ends) for column in found), strict=True)):
         yield Lists(row - k * pairs, context - k * contexts, rank)
+
+
+def _stacked(anchors: Sequence[Anchor], pairs: int) -> Anchor:
+    """One anchor for the rows of several, one after the other."""
+
+    def stay(rows: IntArray) -> FloatArray:
+        thresholds = np.empty(len(rows))
+        for k, anchor in enumerate(anchors):
+            here = rows // pairs == k
+            thresholds[here] = anchor.stay(rows[here] - k * pairs)
+        return thresholds
+
+    return Anchor(stay, np.concatenate([anchor.leads for anchor in anchors]))
 
 
 def _may_be_chosen(evidence: Evidence, alpha: FloatArray, beta: FloatArray, length: int) -> BoolArray:

@@ -6,7 +6,7 @@ from typing import Any
 import duckdb
 from numpy.typing import NDArray
 
-_EVIDENCE = "lower, mean, positive, negative, impressions"
+_EVIDENCE = "lower, mean, nullif(upper, 'nan') as upper, nullif(stay, 'nan') as stay, positive, negative, impressions"
 _VALUES = ("value", "lower", "incumbent_value", "incumbent_lower")
 CONTEXTS = (
     f"select contexts.context, round(per_context.lists)::bigint as lists, {', '.join(_VALUES)}, differ "
@@ -45,7 +45,8 @@ def terms(prefix: str = "") -> dict[str, str]:
     """What to sum over the kept contexts: integers, whose sum is the same in any order and in any engine."""
     lists = _whole(f"{prefix}lists", 20)
     values = {name: f"{lists} * {_whole(f'{prefix}{name}', 40)}" for name in _VALUES}
-    return {"lists": lists, "differ": f"cast({prefix}differ as bigint)", **values}
+    changed = {name: f"cast({prefix}{name} as bigint)" for name in ("differ", "unclicked")}
+    return {"lists": lists, **changed, **values}
 
 
 def _whole(column: str, bits: int) -> str:

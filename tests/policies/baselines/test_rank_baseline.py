@@ -118,11 +118,11 @@ def test_the_policy_is_the_method_s_choice(method: str, lists: list[LoggedList])
 
     row, _, rank = (column.tolist() for column in choice.lists)
     assert policy.lists().fetchall() == [
-        (pairs[i][0], k, pairs[i][1], adds, adds, *evidence(pairs[i]))
+        (pairs[i][0], k, pairs[i][1], adds, adds, None, None, *evidence(pairs[i]))
         for i, k, adds in zip(row, rank, choice.adds.tolist(), strict=True)
     ]
     assert policy.scores().fetchall() == [
-        (*pair, best, best, *evidence(pair)) for pair, best in zip(pairs, choice.best.tolist(), strict=True)
+        (*pair, best, best, None, None, *evidence(pair)) for pair, best in zip(pairs, choice.best.tolist(), strict=True)
     ]
     summary = policy.manifest.results["summary"]
     assert summary["value"] * len(lists) == pytest.approx(sum(n * v for _, n, v, *_ in policy.contexts().fetchall()))

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 import prudent
+from prudent.policies.files import COLUMNS
 
 Name = str | int
 Lists = Mapping[Name, Sequence[Name]]
@@ -53,17 +54,27 @@ def write(path: Path, lists: Lists) -> Path:
     """A policy whose bounds are numbers that are hard to write, minus infinity among them."""
     bounds = [0.1, 1 / 3, 5e-324, 1.7976931348623157e308, float("-inf"), 0.0, 1e-7, 123456789.125]
     rows = [
-        (context, rank, item, bounds[(rank - 1) % len(bounds)], 1 / rank, float(rank), rank / 7, rank * 10)
+        (
+            context,
+            rank,
+            item,
+            bounds[(rank - 1) % len(bounds)],
+            1 / rank,
+            2 / rank,
+            3 / rank,
+            float(rank),
+            rank / 7,
+            9,
+        )
         for context, items in lists.items()
         for rank, item in enumerate(items, start=1)
     ]
     kinds = {
         name: pa.int64() if isinstance(next(iter(lists), ""), int) else pa.string() for name in ("context", "item")
     }
-    types = [kinds["context"], pa.int32(), kinds["item"], *[pa.float64()] * 4, pa.int64()]
-    names = ["context", "rank", "item", "lower", "mean", "positive", "negative", "impressions"]
-    columns = [list(column) for column in zip(*rows, strict=True)] if rows else [[]] * len(names)
-    table = pa.table({name: pa.array(column, kind) for name, column, kind in zip(names, columns, types, strict=True)})
+    types = [kinds["context"], pa.int32(), kinds["item"], *[pa.float64()] * 6, pa.int64()]
+    columns = [list(column) for column in zip(*rows, strict=True)] if rows else [[]] * len(COLUMNS)
+    table = pa.table({name: pa.array(column, kind) for name, column, kind in zip(COLUMNS, columns, types, strict=True)})
     with duckdb.connect() as connection:
         connection.register("rows", table)
         connection.execute("copy (from rows order by hash(context, rank)) to ? (format parquet)", [str(path)])

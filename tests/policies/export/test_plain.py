@@ -46,9 +46,9 @@ def test_csv_as_rfc_4180_has_it(tmp_path: Path) -> None:
     """Text stands in quotes and integers do not: "7" is not 7."""
     lists: Lists = {'a "b", c': ["7", "x\ny"]}
     assert exported(policy_of(tmp_path, lists), "csv", tmp_path) == (
-        b"context,rank,item,lower,mean,positive,negative,impressions\r\n"
-        b'"a ""b"", c",1,"7",0.1,1.0,1.0,0.14285714285714285,10\r\n'
-        b'"a ""b"", c",2,"x\ny",0.3333333333333333,0.5,2.0,0.2857142857142857,20\r\n'
+        b"context,rank,item,lower,mean,upper,stay,positive,negative,impressions\r\n"
+        b'"a ""b"", c",1,"7",0.1,1.0,2.0,3.0,1.0,0.14285714285714285,9\r\n'
+        b'"a ""b"", c",2,"x\ny",0.3333333333333333,0.5,1.0,1.5,2.0,0.2857142857142857,9\r\n'
     )
     numbered = exported(policy_of(tmp_path, {7: [8]}), "csv", tmp_path)
     assert numbered.splitlines()[1].startswith(b"7,1,8,")

@@ -80,7 +80,8 @@ def rank_baseline(
         "negative": (totals.impressions - totals.positive).astype(np.float64),
         "impressions": totals.impressions,
     }
-    adds = choice.adds[listed]
+    adds, none = choice.adds[listed], np.full(totals.pairs, np.nan)
+    counted = {"upper": none, "stay": none, **counted}  # a baseline has no bounds
     everything = {"row": np.arange(totals.pairs), "lower": choice.best, "mean": choice.best, **counted}
     ranked: dict[str, NDArray[Any]] = {
         "row": new.row,

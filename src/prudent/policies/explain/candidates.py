@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from prudent.base.arrays import BoolArray, FloatArray, IntArray
 from prudent.base.errors import PolicyError
-from prudent.bounds import Bound, Scores, bounds
+from prudent.bounds import Bound, bounds
 from prudent.counts.counts import Counts
 from prudent.policies.explain.explanation import Candidate, Explanation, Name
 from prudent.policies.explain.sentences import Known, in_words
@@ -40,18 +40,18 @@ def explain(
     same = counts is not None and all(
         row.impressions == (logged[pair].impressions if pair in logged else 0) for pair, row in scored.rows.items()
     )
-    upper = scored.upper()
     candidates: dict[Name, list[Candidate]] = {context: [] for context in contexts}
     for pair in dict.fromkeys([*scored.rows, *logged]):
         row, seen = scored.rows.get(pair), logged.get(pair, _NEVER)
         impressions = row.impressions if row else seen.impressions if same else None
         clicks = seen.clicks if same else None
-        score = (row.lower, row.mean, (upper or {}).get(pair)) if row and scored.bound else (None, None, None)
-        trials = row[2:4] if row else (None, None)
+        score = row[:4] if row and scored.bound else (None, None, None, None)
+        trials = row[4:6] if row else (None, None)
         candidates[pair[0]].append(
             Candidate(pair[1], seen.incumbent, scored.rank.get(pair), impressions, clicks, *score, *trials)
         )
-    order = "" if scored.bound is None else "estimate" if upper is None else "lower bound"
+    intervals = any(row.upper is not None for row in scored.rows.values())
+    order = "" if scored.bound is None else "lower bound" if intervals else "estimate"
     known = Known(order, bool(order) and scored.complete)
     notes = [*_notes(scored, settings.get("baseline"), counts, same)]
     if order == "estimate":
@@ -78,12 +78,14 @@ def _notes(scored: "_Scored", baseline: str | None, counts: Counts | None, same:
 class _Row(NamedTuple):
     lower: float
     mean: float
+    upper: float | None
+    stay: float | None
     positive: float
     negative: float
     impressions: int
 
 
-_SCORES = "context, item, lower, mean, positive, negative, impressions"
+_SCORES = "context, item, lower, mean, upper, stay, positive, negative, impressions"
 
 
 class _Scored:
@@ -112,18 +114,6 @@ class _Scored:
         """Add the scores of these pairs too."""
         if self.complete and pairs:
             self._add({"context": as_column([one for one, _ in pairs]), "item": as_column([two for _, two in pairs])})
-
-    def upper(self) -> dict[Pair, float] | None:
-        """The upper end of the interval of each pair, as far as it is known; None for a bound without intervals."""
-        prior = self._policy.manifest.results.get("fitted", {}).get("prior", {})
-        lower, mean, positive, negative = np.array([row[:4] for row in self.rows.values()], float).reshape(-1, 4).T
-        if self.bound is None:
-            return {}
-        try:
-            upper = self.bound.upper(Scores(lower, mean, prior), positive, negative)
-        except KeyError:  # a manifest without the prior
-            return {}
-        return None if upper is None else dict(zip(self.rows, upper.tolist(), strict=True))
 
     def _add(self, keys: Mapping[str, NDArray[Any]], which: str = "") -> None:
         for context, item, *row in self._select(self._policy.scores(), keys, _SCORES, which):

@@ -41,6 +41,7 @@ class Candidate:
     lower: float | None = None
     mean: float | None = None
     upper: float | None = None  # upper end of the interval that begins at `lower`
+    stay: float | None = None  # what the lower bound of an item has to exceed to pass this one of the incumbent list
     positive: float | None = None
     negative: float | None = None
     why: str = ""  # one sentence: why it stands where it stands

@@ -109,7 +109,8 @@ def _views(lists: Path) -> tuple[str, ...]:
         f"""
             create temp view lists as
             select context, rank::integer as rank, item, lower::double as lower, mean::double as mean,
-                positive::double as positive, negative::double as negative, impressions
+                upper::double as upper, stay::double as stay, positive::double as positive,
+                negative::double as negative, impressions
             from read_parquet({file_text(lists)}, hive_partitioning = false)
         """,
         # JSON has no infinity: the bound of an item without evidence is null there.

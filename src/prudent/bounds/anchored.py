@@ -1,0 +1,116 @@
+"""Production's order, from which an item rises only on evidence: the default."""
+
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from prudent.base.arrays import FloatArray
+from prudent.base.numerics.beta_quantile import TABLE_FROM
+from prudent.base.text import percent
+from prudent.bounds.base import Anchor, Bound, Scores, bounds, check_delta
+from prudent.bounds.bayes import Prior, PriorRule, posterior
+from prudent.bounds.exposure import centred_log
+from prudent.bounds.hierarchical import HierarchicalPrior, fit_prior
+from prudent.click_models.base import Evidence
+
+STAY = 0.8
+"""What δ is multiplied by for the quantile that an item of the incumbent list has to be beaten at."""
+
+
+@bounds.register("anchored")
+@dataclass(frozen=True)
+class Anchored(Bound):
+    """Keep the incumbent's order except where evidence beats it; not in the paper.
+
+    A logging policy is usually good, and most contexts of a log are rare: there its order is most of what is known.
+    Lists are not sorted by lower bound. At each rank stands the next item i of the incumbent list, unless the highest
+    lower bound among the items with a click that are left, ``L_j``, exceeds ``H_i``; then j does.
+
+    1. The incumbent list: items by ``Σ n / log₂(1 + position)`` over their impressions, descending.
+    2. ``n₊ ~ BetaBinomial(μs, (1−μ)s)`` with ``logit μ = b₀ + b·z`` and ``s = s₀/√μ``, z as in `hierarchical`, and no
+       level of contexts. Its x is the logarithm of 1 + impressions per opportunity to be shown, centred in the context:
+       an item that was placed above a position could not be shown there.
+    3. L is the quantile δ/2 of the posterior, and H the quantile 0.8 δ.
+    4. Logging is *opposed* where the fitted curve falls with x. Then any item may rise, because there the order of
+       production is evidence against its first items.
+
+    A context without clicks keeps its incumbent list, and an item without a click passes no other, unless logging is
+    opposed. The lower bounds have the promise of ``bayes``, as far as the fitted prior is right; the order promises
+    to differ from production's only on evidence.
+    """
+
+    delta: float = 0.5
+
+    def __post_init__(self) -> None:
+        check_delta(self.delta)
+
+    @property
+    def promise(self) -> str:
+        """It holds on average over items, and the order is the incumbent's except on evidence."""
+        return (
+            "A list keeps the incumbent's order, except where the lower bound of a clicked item exceeds what the items "
+            f"it passes are likely to have. The lower bound of {self} is below the attraction of about "
+            f"{percent(1 - self.delta / 2, 0)} of the items, on average over items and if the click model and the "
+            "prior are right."
+        )
+
+    def score(self, evidence: Evidence) -> Scores:
+        """Quantile and mean of the posterior, and the anchor."""
+        return self.learn(evidence, len(evidence.context)).score(evidence)
+
+    def learn(self, evidence: Evidence, pairs: int) -> Bound:
+        """The same with its prior fitted to this evidence."""
+        return _Learned(self.delta, fit_anchored_prior(evidence), tabulated=pairs >= TABLE_FROM)
+
+
+@dataclass(frozen=True)
+class AnchoredPrior(PriorRule):
+    """What `Anchored` leaves in ``Scores.fitted``."""
+
+    curve: HierarchicalPrior
+    opposed: bool  # whether the items that production shows most readily are the worse ones
+
+    def of(self, evidence: Evidence) -> Prior:
+        """The prior of every pair."""
+        alpha, beta, fitted = self.curve.at(self.curve.curve(_covariate(evidence)))
+        return Prior(alpha, beta, {**fitted, "opposed": self.opposed})
+
+
+def fit_anchored_prior(evidence: Evidence) -> AnchoredPrior:
+    """The prior that follows the hazard, and whether it falls with it over the examined pairs."""
+    x = _covariate(evidence)
+    curve = fit_prior(evidence, x, levels=False)
+    examined = evidence.examined > 0
+    level = curve.curve(x[examined])
+    opposed = bool(examined.any() and np.cov(x[examined], level, bias=True)[0, 1] < 0)
+    return AnchoredPrior(curve, opposed)
+
+
+def _covariate(evidence: Evidence) -> FloatArray:
+    return centred_log(evidence.hazard, evidence.context)
+
+
+@dataclass(frozen=True)
+class _Learned(Bound):
+    delta: float
+    prior: AnchoredPrior
+    tabulated: bool
+
+    def score(self, evidence: Evidence) -> Scores:
+        """Quantile and mean of the posterior, and the anchor."""
+        prior = self.prior.of(evidence)
+        after = posterior(evidence, prior, self.tabulated)
+        clicked = evidence.positive > 0
+        # A context without a click has no leader at all.
+        contexts = np.bincount(evidence.context, clicked) > 0
+        return Scores(
+            after.quantile(slice(None), self.delta / 2),
+            after.mean,
+            prior.fitted,
+            upper=partial(after.upper, level=self.delta / 2),
+            anchor=Anchor(
+                partial(after.quantile, level=STAY * self.delta),
+                contexts[evidence.context] if self.prior.opposed else clicked,
+            ),
+        )
