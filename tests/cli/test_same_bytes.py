@@ -66,10 +66,9 @@ def split() -> Any:
 
 
 def gate_contexts() -> Any:
-    mixture = prudent.gate_contexts(prudent.Policy.read("policy.parquet"), holdout(), model="pbm")
+    mixture = prudent.gate_contexts(prudent.Policy.read("policy.parquet"), holdout(), estimator="dm(model=pbm)")
     mixture.policy.write("python/mixed.parquet")
-    names = ("passed", "why", "better", "same", "unsure", "unseen", "min_lift", "confidence")
-    return {name: getattr(mixture, name) for name in names}
+    return mixture.to_json()
 
 
 def report() -> Any:

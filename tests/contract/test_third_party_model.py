@@ -33,7 +33,7 @@ found = {
     "tune": prudent.tune(prudent.Log(log), model=model, bounds=["mle"], repetitions=2).model,
     "evaluate": [estimate.value for estimate in prudent.evaluate(policy, holdout, estimators=estimators)],
     "gate": prudent.gate(policy, holdout, estimator=f"dm(model={model})").estimate.lift,
-    "per context": prudent.gate_contexts(policy, holdout, model=model).better,
+    "per context": prudent.gate_contexts(policy, holdout, estimator=f"dm(model={model})").better,
     "diff": dict(prudent.diff(policy, prudent.rank(counts, model="cm")).contexts),
 }
 prudent.report(policy, holdout, to="python.html", estimator=f"dm(model={model})")

@@ -154,7 +154,7 @@ def test_a_model_that_is_not_identified_cannot_tell() -> None:
     with pytest.raises(CannotTellError, match="not identified"):
         direct(held, "pbm", "clicks").expected  # noqa: B018
     auto = direct(held, "auto", "clicks")
-    assert auto.assumed
+    assert auto.doubt
     assert auto.note.startswith("The click model is dcm. pbm is not identified: no two positions can be compared")
 
 

@@ -376,8 +376,7 @@ def test_without_support_the_gate_is_shut(policy: prudent.Policy) -> None:
     actual = prudent.evaluate(policy, log)
     assert actual.title == "clicks per list, on 50 holdout lists of 1 context; the policy has a list for none of them"
     assert actual.verdict == "Cannot tell: The policy has no list for any context of this log."
-    with pytest.raises(LogError, match="there is nothing to mix"):
-        gate_contexts(policy, log)
+    assert verdict.verdict == gate_contexts(policy, log).verdict == "unknown"
 
 
 def test_where_nothing_can_be_told_there_is_no_gate_to_try(tmp_path: Path) -> None:
@@ -452,7 +451,8 @@ def test_rows_that_keep_the_logged_list_are_what_the_page_says(tmp_path: Path) -
 def test_with_little_evidence_the_logged_lists_stay(tmp_path: Path) -> None:
     lists = [Logged("q", ("a", "b"), (1, 0), (1.0, 1.0)), Logged("q", ("b", "a"), (1, 0), (1.0, 1.0))] * 3
     policy = prudent.Policy.read(policy_file(tmp_path / "p.parquet", {"q": ("b", "a")}))
-    mixture = gate_contexts(policy, prudent.Log(pa.table(as_lists(lists))), model="dcm")
+    log = prudent.Log(pa.table(as_lists(lists)))
+    mixture = gate_contexts(policy, log, estimator="dm(model=dcm)", acknowledge="click-model")
     assert (mixture.better, mixture.unsure) == (0, 1)
     assert not mixture.passed
     assert mixture.policy["q"] == ["a", "b"]
@@ -516,7 +516,7 @@ def test_evaluate_for_machines(files: tuple[Path, Path]) -> None:
         "estimator reward lists logged logged_low logged_high value low high lift lift_low lift_high "
         "effective_sample_size support"
     )
-    assert list(told) == list(untold) == [*asked.split(), "largest_weight", "why", "assumed"]
+    assert list(told) == list(untold) == [*asked.split(), "largest_weight", "why", "doubt"]
     assert told["low"] < told["value"] < told["high"]
     assert {untold[key] for key in asked.split()[3:13]} == {None}
     assert json.loads(run(*command, "--threads", 1).out) == [told]
@@ -529,7 +529,7 @@ def test_gate_says_yes_or_no(files: tuple[Path, Path], tmp_path: Path) -> None:
     done = run(*gate, "-e", "prefix-ips", "--min-lift", "3", "--json")
     assert done.code == 1
     said = json.loads(done.out)
-    assert said["passed"] is False
+    assert said["verdict"] == "fail"
     assert said["why"].endswith("not above +300%")
     mixed = tmp_path / "mixed.parquet"
     done = run(*gate, "--per-context", "-o", mixed, "--json")
@@ -588,8 +588,8 @@ def test_results_are_values_in_frames_and_arrow(policy: prudent.Policy) -> None:
     assert pa.table(evaluation).to_pylist() == evaluation.to_json()
     verdict = prudent.gate(policy, log)
     (row,) = pa.table(verdict).to_pylist()
-    assert (row["passed"], row["lift_low"]) == (verdict.passed, verdict.estimate.lift_low)
-    mixture = gate_contexts(policy, log, model="pbm")
+    assert (row["verdict"], row["lift_low"]) == (verdict.verdict, verdict.estimate.lift_low)
+    mixture = gate_contexts(policy, log, estimator="dm(model=pbm)")
     assert list(mixture.rows()) == [(name, getattr(mixture, name)) for name in ("better", "same", "unsure", "unseen")]
 
 

@@ -97,7 +97,9 @@ def test_where_the_logged_list_stays_it_stays_whole(tmp_path: Path) -> None:
     lists = [("a", ["x", "y", "z"], [1, 0, 0])] * 30 + [("a", ["y", "x", "z"], [0, 1, 0])] * 20
     lists += [("b", ["p", "q", "r"], [0, 1, 0])] * 30
     policy = policy_of({"a": ["z", "y"], "b": ["p", "q"]}, tmp_path / "policy.parquet")
-    mixture = prudent.gate_contexts(policy, prudent.Log(table(lists)), model="cm")
+    mixture = prudent.gate_contexts(
+        policy, prudent.Log(table(lists)), estimator="dm(model=cm)", acknowledge="click-model"
+    )
     assert (mixture.better, mixture.same, mixture.unsure) == (0, 1, 1)
     assert mixture.policy["a"] == ["x", "y", "z"]
     assert mixture.policy["b"] == ["p", "q", "r"], "as far down as the policy goes, the two are the same"
@@ -112,13 +114,13 @@ def test_few_lists_and_lists_that_are_alike_are_not_enough_for_a_yes() -> None:
     verdict = decide(arrays(logged + lucky, {"q": ("b", "a")}), parse("ips"), asked, -0.5)
     assert verdict.estimate.lift_low is not None
     assert -0.5 < verdict.estimate.lift_low < 0
-    assert not verdict.passed
+    assert verdict.verdict == "unknown"
     assert verdict.why.endswith("But: effective sample size 4, below 30")
     many = decide(arrays(logged + lucky * 10, {"q": ("b", "a")}), parse("ips"), asked, -0.5)
     assert many.passed
     same = [Logged("q", ("a", "b"), (1, 0), (1.0, 1.0))] * 60
     alike = decide(arrays(same, {"q": ("a", "b")}), parse("ips"), asked, -0.5)
-    assert not alike.passed
+    assert alike.verdict == "unknown"
     assert alike.why.endswith("But: all matching lists are identical, so that the interval has no width")
 
 
@@ -178,7 +180,7 @@ def test_auto_takes_the_model_that_foresees_clicks(kind: str) -> None:
     held = make_holdout(shown, world.offsets[:-1, None] + np.arange(3))
     fit = direct(held, "auto", "clicks")
     assert str(fit.fitted.model) == kind
-    assert not fit.assumed
+    assert not fit.doubt
 
 
 def test_an_assumed_click_model_fails_the_gate(tmp_path: Path) -> None:
@@ -193,12 +195,54 @@ def test_an_assumed_click_model_fails_the_gate(tmp_path: Path) -> None:
     policy = policy_of({f"q{context}": ["b", "a", "c"] for context in range(60)}, tmp_path / "policy.parquet")
     log = prudent.Log(table(lists))
     verdict = prudent.gate(policy, log, min_lift=-0.9)
-    assert verdict.estimate.assumed
+    assert verdict.estimate.doubt
     assert not verdict.passed
-    assert "Name one that you trust, as in dr(model=dcm)" in verdict.why
-    assert prudent.gate(policy, log, min_lift=-0.9, estimator="dr(model=dcm, clip=10)").passed
-    with pytest.raises(LogError, match="Name one that you trust"):
-        prudent.gate_contexts(policy, log)
+    assert verdict.verdict == "unknown"
+    assert "Let production vary the order of items, or name the parameters of a model that you know" in verdict.why
+    assert "dcm)" not in verdict.why, "the advice leads to no model that nothing speaks for"
+    known = prudent.gate(policy, log, min_lift=-0.9, estimator="dr(model=pbm(examination=[1, 0.6, 0.4]), clip=10)")
+    assert known.passed
+    mixture = prudent.gate_contexts(policy, log)
+    assert mixture.verdict == "unknown"
+    assert mixture.reasons == verdict.reasons
+    with pytest.raises(LogError, match="There is no mixed policy"):
+        mixture.policy  # noqa: B018
+
+
+def test_a_named_model_is_tested_by_the_holdout(tmp_path: Path) -> None:
+    """Users click by pbm. cm excludes the lists with two clicks, and dcm cannot be compared where items stay put."""
+    random = np.random.default_rng(1)
+    theta, p = random.beta(1, 2, (20, 3)), np.array([1.0, 0.6, 0.4])
+    varied: list[tuple[str, list[str], list[int]]] = []
+    fixed: list[tuple[str, list[str], list[int]]] = []
+    for context in np.repeat(range(20), 100):
+        for lists, order in ((varied, random.permutation(3)), (fixed, np.arange(3))):
+            clicks = (random.random(3) < theta[context, order] * p).astype(int).tolist()
+            lists.append((f"q{context}", [f"i{item}" for item in order], clicks))
+    policy = policy_of({f"q{context}": ["i1", "i0", "i2"] for context in range(20)}, tmp_path / "policy.parquet")
+    log = prudent.Log(table(varied))
+    refuted = prudent.gate(policy, log, min_lift=-0.9, estimator="dm(model=cm)")
+    assert refuted.verdict == "unknown"
+    assert "The holdout refutes cm" in refuted.why
+    assert prudent.gate(policy, log, min_lift=-0.9, estimator="dm(model=pbm)").passed
+    untested = prudent.gate(policy, prudent.Log(table(fixed)), min_lift=-0.9, estimator="dm(model=dcm)")
+    assert untested.verdict == "unknown"
+    assert "The holdout cannot compare dcm with pbm. pbm is not identified" in untested.why
+
+
+def test_what_is_acknowledged_is_kept() -> None:
+    lists = [Logged("q", ("a", "b"), (i % 2, 0), (1.0, 1.0)) for i in range(80)]
+    held, settings = arrays(lists, {"q": ("b", "a")}), gate_settings(-0.9, 0.95, "clicks")
+    assert decide(held, parse("dm(model=dcm)"), settings, -0.99).verdict == "unknown"
+    accepted = decide(held, parse("dm(model=dcm)"), settings, -0.99, acknowledge="click-model")
+    assert accepted.verdict == "pass"
+    assert accepted.reasons == ()
+    (recorded,) = accepted.acknowledged
+    assert recorded.startswith("click-model: The holdout cannot compare dcm with pbm.")
+    assert recorded in str(accepted)
+    assert recorded in accepted.to_json()["acknowledged"]
+    with pytest.raises(UsageError, match="no refusal to acknowledge 'leakage'"):
+        decide(held, parse("dm"), settings, 0.0, acknowledge=["leakage"])
 
 
 # --- judges that are none ---------------------------------------------------------------------------------------------
@@ -315,12 +359,13 @@ def test_context_by_context_the_training_log_is_no_holdout_either(tmp_path: Path
     assert run("rank", tmp_path / "log.parquet", "-o", tmp_path / "policy.parquet", "--model", "cm").code == 0
     mix = ("gate", tmp_path / "policy.parquet", "--log", tmp_path / "log.parquet", "--per-context")
     said = run(*mix, "-o", tmp_path / "mixed.parquet")
-    assert said.code == 3
+    assert said.code == 1
+    assert said.out.startswith("unknown")
     assert "the lists that the policy learned from. Use a holdout: prudent split." in said.text
     assert not (tmp_path / "mixed.parquet").exists()
     unused = run(*mix, "-o", tmp_path / "mixed.parquet", "--replicates", "50")
     assert unused.code == 2
-    assert "--interval, --replicates, --seed and --min-support do not apply" in unused.text
+    assert "--interval, --replicates and --seed do not apply" in unused.text
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from tests.golden.logs import draw, write_candidates, write_lists, write_rows
 EXPECTED = Path(__file__).with_name("expected.json")
 # Other processors sum and take logarithms with another last digit; what a formula means shows long before that.
 CLOSE = 1e-9
-WORDS = {"why", "note", "words", "verdict", "seconds", "notes", "prudent", "inputs", "title", "winner_why"}
+WORDS = {"why", "note", "words", "verdict", "seconds", "notes", "prudent", "inputs", "title", "winner_why", "doubt"}
 
 Result = dict[str, Any]
 
@@ -115,7 +115,7 @@ def make(logs: dict[str, Path], to: Path) -> Result:
         actual[f"evaluate {model}"] = numbers(both.to_json())
     verdict = prudent.gate(policy, later, estimator="dr(model=pbm, clip=10)")
     actual["gate"] = [verdict.passed, verdict.estimate.lift, verdict.estimate.lift_low]
-    mixed = prudent.gate_contexts(policy, later, model="pbm")
+    mixed = prudent.gate_contexts(policy, later, estimator="dm(model=pbm)")
     actual["gate per context"] = [
         mixed.better,
         mixed.same,

@@ -6,8 +6,8 @@ import prudent
 from prudent.click_models.check import check
 from prudent.click_models.comparison import Comparison, Score
 from prudent.evaluation.evaluate import Evaluation
-from prudent.evaluation.gate import Verdict
 from prudent.evaluation.intervals import Estimate
+from prudent.evaluation.verdict import Verdict
 from prudent.reporting.summarize import summarize
 from prudent.storage.manifest import Manifest
 from tests.reference import LoggedList
@@ -19,8 +19,8 @@ GOOD = Estimate(
 UNKNOWN = Estimate("ips", "clicks", 900, why="No context has held-out lists with the policy's whole list.")
 MANIFEST = Manifest("evaluation", {"confidence": 0.95}, results={"contexts": {"log": 3, "policy": 2, "both": 2}})
 EVALUATION = Evaluation((GOOD, UNKNOWN), MANIFEST)
-YES = Verdict(True, "dr: lift +5.0 %, at least +2.0 % with confidence 95 %, above 0 %", GOOD, 0.0, 0.95)
-NO = Verdict(False, "ips cannot tell: no list is like the policy's", UNKNOWN, 0.0, 0.95)
+YES = Verdict("pass", "dr: lift +5.0 %, at least +2.0 % with confidence 95 %, above 0 %", GOOD, 0.0, 0.95)
+NO = Verdict("unknown", "ips cannot tell: no list is like the policy's", UNKNOWN, 0.0, 0.95)
 COMPARISON = Comparison(
     scores=(
         Score("pbm", -1.5, 1.3, 1.3, (1.4, 1.2), (0.4, 0.2), 1.0, behind=0.0, behind_se=0.0),

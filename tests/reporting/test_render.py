@@ -111,9 +111,11 @@ def test_nothing_is_loaded_from_anywhere() -> None:
     )
 
 
-def test_a_gate_that_says_no_and_cannot_tell() -> None:
+def test_a_gate_that_cannot_tell_is_amber_and_no_red_cross() -> None:
     page = render(summary(verdict=NO, comparison="Too few lists."))
-    assert "The gate fails" in page
+    assert "The gate cannot tell" in page
+    assert '<div class="verdict unknown">' in page
+    assert "✕" not in page
     assert "cannot be estimated on this holdout" in page
     assert "Not compared: Too few lists." in page
 

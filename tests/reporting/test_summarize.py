@@ -10,8 +10,8 @@ import pytest
 
 import prudent
 from prudent.evaluation.evaluate import Evaluation
-from prudent.evaluation.gate import Verdict
 from prudent.evaluation.intervals import Estimate
+from prudent.evaluation.verdict import Verdict
 from prudent.reporting import render
 from prudent.reporting.summarize import BUDGET, MOST_CONTEXTS, MOST_PLACES
 from prudent.storage.manifest import Manifest
@@ -26,7 +26,7 @@ def test_it_fits_json() -> None:
 
 
 def test_the_headline_is_the_estimate_of_the_gate_with_both_its_limits() -> None:
-    one_sided = Verdict(True, "", Estimate("dr", "clicks", 900), 0.0, 0.95)
+    one_sided = Verdict("pass", "", Estimate("dr", "clicks", 900), 0.0, 0.95)
     assert summary(verdict=one_sided)["headline"]["lift_low"] == 0.01
     assert summary(verdict=NO, evaluation=Evaluation((), MANIFEST))["headline"]["why"] == UNKNOWN.why
 

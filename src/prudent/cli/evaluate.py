@@ -100,8 +100,12 @@ def gate_command(
     replicates: Replicates = 200,
     seed: Seed = 0,
     min_support: Annotated[
-        float, option("--min-support", parser=fraction, help="Fail if support is below this share of lists.")
+        float, option("--min-support", parser=fraction, help="Unknown if support is below this share of lists.")
     ] = 0.5,
+    acknowledge: Annotated[
+        list[str] | None,
+        option("--acknowledge", help="A refusal that you take the responsibility for: click-model; repeatable."),
+    ] = None,
     per_context: Annotated[
         bool,
         option(
@@ -117,7 +121,8 @@ def gate_command(
 ) -> None:
     """Decide whether to roll out a policy, by exit code.
 
-    0 if its lift over the logged lists is above the minimum, with this confidence; else 1.
+    0 if its lift over the logged lists is above the minimum, with this confidence; else 1: it is not, or the holdout
+    cannot tell.
     """
     from prudent.logs.formats import find_files
     from prudent.storage.files import check_output
@@ -125,10 +130,9 @@ def gate_command(
     if per_context != (output is not None):
         raise UsageError("--per-context and -o FILE, the mixed policy to write, go together: set both or neither.")
     if output is not None:
-        if (interval, replicates, seed, min_support) != ("bootstrap", 200, 0, 0.5):
+        if (interval, replicates, seed) != ("bootstrap", 200, 0):
             raise UsageError(
-                "--per-context compares lists under a click model: --interval, --replicates, --seed and --min-support "
-                "do not apply."
+                "--per-context compares lists under a click model: --interval, --replicates and --seed do not apply."
             )
         check_output(output, [policy, *find_files(holdout)])
     with busy("Evaluating"):
@@ -146,42 +150,37 @@ def gate_command(
                 replicates=replicates,
                 seed=seed,
                 min_support=min_support,
+                acknowledge=acknowledge or (),
                 engine=log.engine,
                 max_rejected=max_rejected,
             )
-            passed, why, content = verdict.passed, verdict.why, asdict(verdict)
+            decided, why, content = verdict.verdict, verdict.sentence, verdict.to_json()
         else:
             mixture = prudent.gate_contexts(
                 lists,
                 opened,
                 min_lift=min_lift,
                 confidence=confidence,
-                model=_model_of(estimator),
+                estimator=estimator,
                 reward=reward,
+                min_support=min_support,
+                acknowledge=acknowledge or (),
                 engine=log.engine,
                 max_rejected=max_rejected,
             )
-            mixture.policy.write(output)
-            counts = ("better", "same", "unsure", "unseen", "min_lift", "confidence")
-            passed, why = mixture.passed, mixture.why
-            content = {"passed": passed, "why": why, **{name: getattr(mixture, name) for name in counts}}
+            if mixture.verdict != "unknown":
+                mixture.policy.write(output)
+            decided, why, content = mixture.verdict, mixture.why, mixture.to_json()
     if as_json:
         print_json(content)
     else:
-        out.print(f"[bold {'green]pass' if passed else 'red]fail'}[/]  {escape(plain(why))}", soft_wrap=True)
-        if output is not None:
+        out.print(f"[bold {_COLOURS[decided]}]{decided}[/]  {escape(plain(why))}", soft_wrap=True)
+        if output is not None and decided != "unknown":
             say(f"The mixed policy is in {output}.")
-    raise typer.Exit(0 if passed else 1)
+    raise typer.Exit(0 if decided == "pass" else 1)
 
 
-def _model_of(estimator: str) -> str:
-    """The click model of an estimator that has one."""
-    from prudent.evaluation.estimators import parse
-
-    model = getattr(parse(estimator), "model", None)
-    if model is None:
-        raise UsageError(f"--per-context needs an estimator with a click model, such as dm or dr, not {estimator}.")
-    return str(model)
+_COLOURS = {"pass": "green", "fail": "red", "unknown": "yellow"}
 
 
 @command("split", "Evaluate")

@@ -98,7 +98,7 @@ def report_command(
         parts = {name: data[name] for name in ("title", "verdict", "headline", "change", "estimates")}
         print_json({"output": str(output), "explorable": len(contexts["shown"]), **parts})
         return
-    say(f"The gate {'passes' if data['verdict']['passed'] else 'fails'}: {data['verdict']['why']}")
+    say(f"{data['verdict']['word']}: {data['verdict']['why']}")
     if not change["holdout"]:
         say("No context of the policy is in the holdout, so the incumbent lists are unknown.")
     elif change["differ"] is not None:

@@ -34,6 +34,7 @@ class Score:
     behind_se: float | None = None  # standard error of that, list by list
     reference: bool = False  # not a click model: it cannot win
     doubt: str = ""  # why the training lists contradict it
+    excluded: float = 0.0  # share of lists with clicks that the model excludes
 
     @property
     def is_behind(self) -> bool:

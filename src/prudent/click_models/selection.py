@@ -149,6 +149,38 @@ def choose(lists: ListBatch) -> Choice:
     return Choice(chosen, comparison, unidentified, _why_not(models[0], lists) if unidentified else "")
 
 
+FAR = 4.0
+"""Standard errors behind another model at which held-out lists refute a click model."""
+EXCLUDED = 0.01
+"""Share of lists with clicks that a click model excludes at which they refute it."""
+
+
+def refute(choice: Choice, lists: ListBatch) -> str:
+    """Why a click model that was named is not to be trusted on these lists; empty where there is no reason.
+
+    Another model is far ahead; or these lists do not identify the simplest one. Then items keep their positions, and
+    clicks are as likely under any examination probabilities: no comparison can tell whether the named model is right
+    about other positions, unless its parameters are settings.
+    """
+    if choice.comparison is not None:
+        return ""  # auto has compared them
+    name, first = str(choice.model), candidates()[0]
+    if type(choice.model) is not type(first) and (why := _why_not(first, lists)):
+        return f"The holdout cannot compare {name} with {first}. {why}"
+    train, test = split_lists(lists, HOLDOUT, 0)
+    if lists.n.sum() < FEWEST_LISTS or not train.clicks.any() or not len(test.n):
+        return ""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PrudentWarning)  # about models that are compared only
+        comparison = compare_lists(train, test, list(dict.fromkeys([*candidates(), choice.model])))
+    score = comparison[name]
+    if score.excluded > EXCLUDED:
+        return f"The holdout refutes {name}: {score.why}"
+    if score.behind is not None and score.behind_se is not None and score.behind > FAR * score.behind_se:
+        return f"The holdout refutes {name}: {comparison.winner} predicts held-out clicks far better (prudent compare)."
+    return ""
+
+
 def simplest(cells: Cells, positions: int) -> FittedModel:
     """The simplest registered model that these cells identify, fitted; a warning says why the others are not."""
     models = candidates()
@@ -255,6 +287,7 @@ def _score(name: str, predicted: Prediction, test: ListBatch) -> tuple[Score, Fl
         seconds=0.0,
         why=why if excluded else "",
         doubt=predicted.doubt,
+        excluded=excluded / lists,
     ), likelihood
 
 

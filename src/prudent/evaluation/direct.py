@@ -26,7 +26,7 @@ from prudent.base.arrays import BoolArray, FloatArray, IntArray
 from prudent.base.errors import NotIdentifiedError, PrudentWarning
 from prudent.click_models.base import ClickModel, FittedModel, click_models
 from prudent.click_models.rewards import ObservedReward
-from prudent.click_models.selection import Choice, resolve
+from prudent.click_models.selection import Choice, refute, resolve
 from prudent.counts.cells import Cells
 from prudent.evaluation.holdout import CannotTellError, Holdout
 from prudent.evaluation.item_posterior import (
@@ -43,6 +43,8 @@ GROUPS = 20
 """Groups of the jackknife."""
 MOST_IMPRESSIONS = 400_000
 """Items in lists, of the heaviest contexts and as many again of any, to learn what contexts share from."""
+NAMED = "dr(model=pbm(examination=[1, 0.6, 0.4]))"
+"""A model of which nothing has to be identified."""
 _SEED = 20_260_611  # of samples and groups; any fixed number does
 
 
@@ -101,10 +103,15 @@ class Direct:
             except NotIdentifiedError as error:
                 raise CannotTellError(str(error)) from error
 
-    @property
-    def assumed(self) -> bool:
-        """Whether `auto` took a model that these lists cannot compare with the simplest one."""
-        return self.choice.assumed
+    @cached_property
+    def doubt(self) -> str:
+        """Why the click model is not to be trusted on these lists; empty where there is no reason."""
+        if self.choice.assumed:
+            return (
+                f"{self.note} Let production vary the order of items, or name the parameters of a model that you know, "
+                f"as in {NAMED}."
+            )
+        return refute(self.choice, self._learning.shown())
 
     @property
     def note(self) -> str:
@@ -260,7 +267,7 @@ class Direct:
             except NotIdentifiedError as error:
                 raise CannotTellError(
                     f"{model} is only just identified: without a twentieth of these lists it would not be. Hold out "
-                    "more of them, or ask another model, as in dm(model=dcm)."
+                    f"more of them, or name its parameters, as in {NAMED}."
                 ) from error
 
 

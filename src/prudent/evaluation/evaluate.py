@@ -102,8 +102,8 @@ class Evaluation(Result):
         """Why estimators cannot tell, and remarks on the numbers of the others."""
         by_reason: dict[str, list[str]] = {}
         for one in sorted(self, key=lambda one: one.known):
-            if one.why:
-                reason = one.why if one.known else f"cannot tell. {one.why}"
+            if why := one.doubt or one.why:
+                reason = why if one.known else f"cannot tell. {why}"
                 by_reason.setdefault(reason, []).append(one.estimator)
         return [f"{', '.join(names)}: {why}" for why, names in by_reason.items()]
 

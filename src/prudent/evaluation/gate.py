@@ -1,11 +1,10 @@
 """`prudent.gate`: whether a policy's lift on a holdout is high enough to deploy it."""
 
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
-from prudent.base.results import Result
-from prudent.base.spec import check_number, check_share
-from prudent.base.text import Column, Columns, Rows, number, percent
+from prudent.base.spec import check_number, check_share, check_word
+from prudent.base.text import percent
 from prudent.click_models.rewards import ObservedReward
 from prudent.counts.max_rejected import MAX_REJECTED
 from prudent.engines.duckdb.engine import DuckDB
@@ -14,60 +13,13 @@ from prudent.evaluation.evaluate import DECIDES, doubts, in_words
 from prudent.evaluation.holdout import Holdout
 from prudent.evaluation.holdout_log import PolicyLike, open_holdout
 from prudent.evaluation.intervals import Estimate, IntervalName, Settings, estimate
+from prudent.evaluation.verdict import Outcome, Verdict
 
 MIN_SUPPORT = 0.5
-"""The share of lists with support below which the gate fails."""
+"""The share of lists with support below which the gate cannot tell."""
 
-
-@dataclass(frozen=True, repr=False)
-class Verdict(Result):
-    """Whether a policy passes the gate; true or false as a condition.
-
-    The limits in ``estimate`` are one-sided: with ``confidence`` the lift is at least ``lift_low``.
-    """
-
-    passed: bool
-    why: str
-    estimate: Estimate
-    min_lift: float
-    confidence: float
-
-    def __bool__(self) -> bool:
-        return self.passed
-
-    def __str__(self) -> str:
-        return f"{'pass' if self.passed else 'fail'}: {self.why}"
-
-    __repr__ = __str__
-
-    @property
-    def columns(self) -> tuple[Column, ...]:
-        """The decision and the numbers behind it."""
-        floats = ("lift", "lift_low", "min_lift", "confidence", "support", "effective_sample_size")
-        return Column("passed", bool), Column("estimator", str), *(Column(name, float) for name in floats)
-
-    def rows(self) -> Rows:
-        """One row."""
-        one = self.estimate
-        numbers = (one.lift, one.lift_low, self.min_lift, self.confidence, one.support, one.effective_sample_size)
-        return [(self.passed, one.estimator, *numbers)]
-
-    def table(self) -> tuple[Columns, Rows]:
-        """The numbers, one below the other."""
-        one = self.estimate
-        shown = (
-            ("estimator", one.estimator),
-            ("lift", percent(one.lift, signed=True)),
-            (f"lower bound of the lift, confidence {100 * self.confidence:g}%", percent(one.lift_low, signed=True)),
-            ("minimum lift", percent(self.min_lift, signed=True)),
-            ("support", percent(one.support)),
-            ("effective sample size", number(one.effective_sample_size, 0)),
-        )
-        return [Column("gate", heading=str(self)), Column("value", heading=" ", align="right")], shown
-
-    def to_json(self) -> dict[str, Any]:
-        """The fields; fits JSON."""
-        return asdict(self)
+ACKNOWLEDGEABLE = ("click-model",)
+"""Refusals that a user may take the responsibility for; the verdict keeps them."""
 
 
 def gate(
@@ -82,19 +34,33 @@ def gate(
     replicates: int = 200,
     seed: int = 0,
     min_support: float = MIN_SUPPORT,
+    acknowledge: Sequence[str] | str = (),
     engine: DuckDB | None = None,
     max_rejected: float = MAX_REJECTED,
 ) -> Verdict:
     """Pass a policy if the lower bound of its lift on a holdout, with this one-sided confidence, is above `min_lift`.
 
-    It fails where the estimator cannot tell, where support is below `min_support`, where the effective sample size is
-    too small for a bootstrap interval, where the holdout cannot select the click model, and on leakage.
+    The verdict is ``"unknown"`` where the estimator cannot tell, where support is below `min_support`, where the
+    effective sample size is too small for a bootstrap interval, where the holdout cannot select the click model or
+    refutes the one that was named, and on leakage.
+
+    acknowledge
+        Refusals that you take the responsibility for: ``"click-model"``. The verdict records what they said.
     """
     settings = gate_settings(min_lift, confidence, reward, interval, replicates, seed)
     check_share("min_support", min_support)
+    read_acknowledged(acknowledge)
     chosen = estimators.resolve(estimator)
     holdout = open_holdout(policy, log, engine, max_rejected)
-    return decide(holdout.lists, chosen, settings, min_lift, min_support, leakage=holdout.leakage)
+    return decide(
+        holdout.lists,
+        chosen,
+        settings,
+        min_lift,
+        min_support,
+        leakage=holdout.leakage,
+        acknowledge=acknowledge,
+    )
 
 
 def gate_settings(
@@ -119,37 +85,67 @@ def decide(
     min_support: float = MIN_SUPPORT,
     *,
     leakage: str = "",
+    acknowledge: Sequence[str] | str = (),
 ) -> Verdict:
     """The verdict on a holdout as arrays; `leakage` is why it is none."""
+    accepted = read_acknowledged(acknowledge)
     (one,) = estimate(held, [estimator], settings)
+    found = refusals(one, settings, min_support, leakage)
+    reasons = tuple(text for kind, text in found if kind not in accepted)
+    acknowledged = tuple(f"{kind}: {text}" for kind, text in found if kind in accepted)
     confidence = (1 + settings.confidence) / 2
-    passed, why = _decide(one, settings, confidence, min_lift, min_support)
+    why = f"{'; '.join(reasons)}." if leakage or one.lift_low is None else _sentence(one, reasons, min_lift, confidence)
+    above = one.lift_low is not None and one.lift_low > min_lift
+    outcome: Outcome = "unknown" if reasons else "pass" if above else "fail"
+    return Verdict(outcome, why, one, min_lift, confidence, reasons, acknowledged)
+
+
+def read_acknowledged(acknowledge: Sequence[str] | str) -> tuple[str, ...]:
+    """The refusals that a user takes the responsibility for, checked."""
+    words = (acknowledge,) if isinstance(acknowledge, str) else tuple(acknowledge)
+    for word in words:
+        check_word("refusal to acknowledge", word, ACKNOWLEDGEABLE)
+    return words
+
+
+class Refusal(NamedTuple):
+    """Why the holdout cannot tell, and of which kind that is."""
+
+    kind: str
+    text: str
+
+
+def refusals(one: Estimate, settings: Settings, min_support: float, leakage: str = "") -> list[Refusal]:
+    """Why an estimate decides nothing, whatever its value; for the gate and for the gate per context."""
     if leakage:
-        passed, why = False, f"{leakage} Use a holdout: prudent split."
-    return Verdict(passed, why, one, min_lift, confidence)
-
-
-def _decide(
-    one: Estimate, settings: Settings, confidence: float, min_lift: float, min_support: float
-) -> tuple[bool, str]:
-    words = in_words(one.estimator)
-    name = f"{one.estimator}{words and f' ({words})'}"
-    if one.lift is None or one.lift_low is None:
-        return False, f"{name} cannot tell. {one.why}"
-    above = one.lift_low > min_lift
-    reasons = [
-        doubts(one).removeprefix("; ") if settings.interval == "bootstrap" else "",  # Bernstein holds for any number
-        f"{one.why} Name one that you trust, as in dr(model=dcm)" if one.assumed else "",
-        f"support below the minimum of {percent(min_support, 0)}" if one.support < min_support else "",
+        return [Refusal("leakage", f"{leakage} Use a holdout: prudent split")]
+    if one.lift_low is None:
+        return [Refusal("estimator", f"{name_in_words(one)} cannot tell. {one.why}".removesuffix("."))]
+    few = doubts(one).removeprefix("; ") if settings.interval == "bootstrap" else ""  # Bernstein holds for any number
+    support = f"support below the minimum of {percent(min_support, 0)}" if one.support < min_support else ""
+    every = [
+        Refusal("sample", few),
+        Refusal("click-model", one.doubt.removesuffix(".")),
+        Refusal("support", support),
     ]
-    against = [reason for reason in reasons if reason]
-    least = percent(min_lift, signed=True)
+    return [refusal for refusal in every if refusal.text]
+
+
+def name_in_words(one: Estimate) -> str:
+    """The estimator, with its name in plain words."""
+    words = in_words(one.estimator)
+    return f"{one.estimator}{words and f' ({words})'}"
+
+
+def _sentence(one: Estimate, reasons: tuple[str, ...], min_lift: float, confidence: float) -> str:
+    above = one.lift_low is not None and one.lift_low > min_lift
+    lift, low, least = (percent(value, signed=True) for value in (one.lift, one.lift_low, min_lift))
     why = (
-        f"{name}: lift {percent(one.lift, signed=True)}, at least {percent(one.lift_low, signed=True)} with confidence "
-        f"{100 * confidence:g}%, {'above' if above else 'not above'} {least}"
+        f"{name_in_words(one)}: lift {lift}, at least {low} with confidence {100 * confidence:g}%, "
+        f"{'above' if above else 'not above'} {least}"
     )
     if one.support < 1:
         why += f", on {percent(one.support)} of lists; no support for the others"
-    if against:
-        why += f". {'But' if above else 'Also'}: {'; '.join(against)}"
-    return above and not against, why
+    if reasons:
+        why += f". {'But' if above else 'Also'}: {'; '.join(reasons)}"
+    return why

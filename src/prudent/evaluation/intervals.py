@@ -70,7 +70,7 @@ class Estimate:
     support: float = 0.0
     largest_weight: float | None = None
     why: str = ""  # why it cannot tell, or a remark on the numbers
-    assumed: bool = False  # the numbers depend on a click model that the holdout could not select
+    doubt: str = ""  # why the click model behind the numbers is not to be trusted: a gate cannot tell then
 
     @property
     def known(self) -> bool:
@@ -134,7 +134,7 @@ def _estimate(name: str, held: Holdout, part: Contributions, intervals: "_Interv
         support=_rounded(part.support) or 0.0,
         largest_weight=_rounded(part.largest_weight),
         why=" ".join(filter(None, [part.note, no_lift])),
-        assumed=part.assumed,
+        doubt=part.doubt,
     )
 
 

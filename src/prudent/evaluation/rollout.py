@@ -1,5 +1,6 @@
 """`prudent.gate_contexts`: the policy's list where it is significantly better, the incumbent list elsewhere."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -7,19 +8,22 @@ import numpy as np
 from scipy.special import betaincinv, ndtri
 
 from prudent.base.arrays import BoolArray, IntArray
-from prudent.base.errors import LogError
+from prudent.base.errors import LogError, UsageError
 from prudent.base.results import Result
+from prudent.base.spec import check_share
 from prudent.base.text import Column, Rows, percent, several
-from prudent.click_models.base import ClickModel, click_models
+from prudent.click_models.base import ClickModel
 from prudent.click_models.rewards import ObservedReward
 from prudent.counts.max_rejected import MAX_REJECTED
 from prudent.engines.duckdb.engine import DuckDB
 from prudent.evaluation.direct import Direct, direct, rewards, slopes
-from prudent.evaluation.gate import gate_settings
-from prudent.evaluation.holdout import CannotTellError
+from prudent.evaluation.estimators import Estimator, estimators
+from prudent.evaluation.evaluate import DECIDES
+from prudent.evaluation.gate import MIN_SUPPORT, decide, gate_settings, read_acknowledged
 from prudent.evaluation.holdout_log import HoldoutLog, PolicyLike, open_holdout
 from prudent.evaluation.intervals import Settings
 from prudent.evaluation.item_posterior import ItemCounts, count_items, fit_prior, posterior_of
+from prudent.evaluation.verdict import Outcome, Verdict
 from prudent.policies.files import COLUMNS
 from prudent.policies.incumbent import incumbent_lists
 from prudent.policies.policy import Policy
@@ -34,24 +38,48 @@ class Mixture(Result):
 
     ``better`` contexts get the policy's list. In ``same`` contexts it equals the incumbent list as far as it goes.
     ``unsure`` contexts keep the incumbent list: it is better, or the evidence is too weak. ``unseen`` contexts are not
-    in the holdout and not in the mixed policy.
+    in the holdout and not in the mixed policy. Where the holdout cannot tell, for the ``reasons`` that stop the gate as
+    well, there is no mixed policy.
     """
 
-    policy: Policy
+    mixed: Policy | None
     better: int
     same: int
     unsure: int
     unseen: int
     confidence: float
     min_lift: float
+    reasons: tuple[str, ...] = ()
+    acknowledged: tuple[str, ...] = ()
+
+    @property
+    def verdict(self) -> Outcome:
+        """Pass if any list is new, and unknown where the holdout cannot tell."""
+        return "unknown" if self.reasons else "pass" if self.better else "fail"
 
     @property
     def passed(self) -> bool:
         """Whether any list is new."""
-        return self.better > 0
+        return self.verdict == "pass"
 
     def __bool__(self) -> bool:
         return self.passed
+
+    @property
+    def policy(self) -> Policy:
+        """The mixed policy; an error where there is none."""
+        if self.mixed is None:
+            raise LogError(f"There is no mixed policy. {self.why}")
+        return self.mixed
+
+    def to_json(self) -> dict[str, Any]:
+        """The decision and its counts; fits JSON."""
+        names = ("verdict", "why", "better", "same", "unsure", "unseen", "min_lift", "confidence")
+        return {
+            **{name: getattr(self, name) for name in names},
+            "reasons": list(self.reasons),
+            "acknowledged": list(self.acknowledged),
+        }
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -65,11 +93,13 @@ class Mixture(Result):
     @property
     def title(self) -> str:
         """The decision in one sentence."""
-        return f"{'pass' if self.passed else 'fail'}: {self.why}"
+        return f"{self.verdict}: {self.why}"
 
     @property
     def why(self) -> str:
         """One line."""
+        if self.reasons:
+            return f"Lists cannot be compared context by context: {'; '.join(self.reasons)}."
         more = "" if self.min_lift == 0 else f" by more than {percent(self.min_lift)}"
         each = f"with confidence {100 * self.confidence:g}%"
         contexts = several(self.better + self.same + self.unsure, "context")
@@ -92,8 +122,10 @@ def gate_contexts(
     *,
     min_lift: float = 0.0,
     confidence: float = 0.95,
-    model: str | ClickModel = "auto",
+    estimator: str | Estimator = DECIDES,
     reward: ObservedReward = "clicks",
+    min_support: float = MIN_SUPPORT,
+    acknowledge: Sequence[str] | str = (),
     engine: DuckDB | None = None,
     max_rejected: float = MAX_REJECTED,
 ) -> Mixture:
@@ -102,13 +134,30 @@ def gate_contexts(
     In each context the two lists are compared, position by position, under a click model fitted to the holdout. The
     policy's list is taken if the posterior probability that it is better is at least `confidence`. So on average at
     most a share 1 − `confidence` of the taken lists are worse, however many there are, as far as the click model and
-    its prior are right.
+    its prior are right. Where the gate on the whole policy cannot tell, this one cannot either.
+
+    estimator, min_support, acknowledge
+        As in `prudent.gate`; lists are compared under the click model of the estimator.
     """
-    settings, chosen = gate_settings(min_lift, confidence, reward), click_models.resolve(model)
+    settings, chosen = gate_settings(min_lift, confidence, reward), estimators.resolve(estimator)
+    check_share("min_support", min_support)
+    read_acknowledged(acknowledge)
+    model = getattr(chosen, "model", None)
+    if model is None:
+        raise UsageError(f"Contexts are compared under a click model: name an estimator with one, not {chosen}.")
     holdout = open_holdout(policy, log, engine, max_rejected)
-    if holdout.leakage:
-        raise LogError(f"{holdout.leakage} Use a holdout: prudent split.")
-    return mix(holdout, chosen, settings, min_lift)
+    whole = decide(
+        holdout.lists,
+        chosen,
+        settings,
+        min_lift,
+        min_support,
+        leakage=holdout.leakage,
+        acknowledge=acknowledge,
+    )
+    if whole.reasons:
+        return Mixture(None, 0, 0, 0, 0, whole.confidence, min_lift, whole.reasons)
+    return mix(holdout, model, settings, whole)
 
 
 def better_lists(fit: Direct, incumbent: IntArray, confidence: float, min_lift: float) -> tuple[BoolArray, ItemCounts]:
@@ -144,20 +193,13 @@ def _wide(table: IntArray, other: IntArray) -> IntArray:
     return np.pad(table, ((0, 0), (0, max(0, other.shape[1] - table.shape[1]))), constant_values=-1)
 
 
-def mix(holdout: HoldoutLog, model: ClickModel, settings: Settings, min_lift: float) -> Mixture:
-    """The mixed policy on a holdout that is read."""
+def mix(holdout: HoldoutLog, model: ClickModel, settings: Settings, whole: Verdict) -> Mixture:
+    """The mixed policy on a holdout that is read; `whole` is the verdict on the policy as a whole."""
     held, connection = holdout.lists, holdout.connection
-    if not held.known.any():
-        raise LogError(f"The policy has no list for any context of {holdout.log.name}: there is nothing to mix.")
-    confidence = (1 + settings.confidence) / 2
+    confidence, min_lift = whole.confidence, whole.min_lift
     fit = direct(held, model, settings.reward)
     incumbent = as_table(incumbent_lists(held.shown().cells, held.length), held.contexts, held.length)
-    try:
-        if fit.assumed:
-            raise CannotTellError(f"{fit.note} Name one that you trust, as in dm(model=dcm).")
-        better, counts = better_lists(fit, incumbent, confidence, min_lift)
-    except CannotTellError as error:
-        raise LogError(f"Lists cannot be compared context by context. {error}") from error
+    better, counts = better_lists(fit, incumbent, confidence, min_lift)
     mine, theirs = _wide(holdout.target, incumbent), _wide(incumbent, holdout.target)
     same = held.known & ((mine == theirs) | (mine == -1)).all(axis=1)  # as far down as the policy's list goes
     better &= ~same
@@ -206,6 +248,7 @@ def mix(holdout: HoldoutLog, model: ClickModel, settings: Settings, min_lift: fl
                 "min_lift": min_lift,
                 "reward": settings.reward,
                 "model": str(fit.fitted.model),
+                **({"acknowledged": list(whole.acknowledged)} if whole.acknowledged else {}),
                 # Not on the top level: no one model, bound or method made all lists of the mixed policy.
                 "policy": {key: made.settings[key] for key in ("model", "bound", "baseline") if key in made.settings},
             },
@@ -214,4 +257,5 @@ def mix(holdout: HoldoutLog, model: ClickModel, settings: Settings, min_lift: fl
         {"mixed": decisions},
     )
     mixed = Policy(connection, manifest, {"lists": "from lists"})
-    return Mixture(mixed, **decisions, confidence=confidence, min_lift=min_lift)
+    better_n, same_n, unsure_n, unseen_n = decisions.values()
+    return Mixture(mixed, better_n, same_n, unsure_n, unseen_n, confidence, min_lift, acknowledged=whole.acknowledged)

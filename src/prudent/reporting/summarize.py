@@ -17,7 +17,7 @@ from prudent.click_models.comparison import Comparison
 from prudent.counts.counts import Counts
 from prudent.evaluation.estimators import estimators
 from prudent.evaluation.evaluate import Evaluation, in_words
-from prudent.evaluation.gate import Verdict
+from prudent.evaluation.verdict import Verdict
 from prudent.policies.explain import Candidate, Explanation, as_column, explain
 from prudent.policies.policy import Name, Policy
 from prudent.reporting.render import embedded
@@ -64,7 +64,12 @@ def summarize(
             "length": policy.manifest.settings.get("length"),
             "unit": summary.get("unit"),
         },
-        "verdict": {"passed": verdict.passed, "why": verdict.why, "min_lift": verdict.min_lift},
+        "verdict": {
+            "verdict": verdict.verdict,
+            "word": _WORDS[verdict.verdict],
+            "why": verdict.why,
+            "min_lift": verdict.min_lift,
+        },
         "headline": _headline(evaluation, verdict),
         "estimates": [asdict(one) for one in evaluation.estimates],
         "evaluated": evaluation.manifest.to_json(),
@@ -79,6 +84,9 @@ def summarize(
             "estimators": [(name, estimators[name].words) for name in estimators],
         },
     }
+
+
+_WORDS = {"pass": "The gate passes", "fail": "The gate fails", "unknown": "The gate cannot tell"}
 
 
 def _headline(evaluation: Evaluation, verdict: Verdict) -> dict[str, Any]:

@@ -41,4 +41,4 @@ class DirectMethod(Estimator):
         weight = held.logged * fit.supported / held.n[part.counted].sum()
         variance = float(np.sum(weight**2 * fit.shrinking(everything)))
         variance += weight.sum() ** 2 * fit.shared(everything, fit.supported)
-        return replace(part, extra_variance=variance, assumed=fit.assumed, note=fit.note)
+        return replace(part, extra_variance=variance, doubt=fit.doubt, note=fit.note)

@@ -100,5 +100,5 @@ class DoublyRobust(Estimator):
         weight = held.logged * matched.supported / held.n[part.counted].sum()
         variance = float(np.sum(weight**2 * fit.shrinking(modelled)))
         variance += weight.sum() ** 2 * fit.shared(modelled, matched.supported)
-        assumed = fit.assumed and bool(modelled[matched.supported].any())
-        return replace(part, extra_variance=variance, assumed=assumed, note=fit.note)
+        doubt = fit.doubt if modelled[matched.supported].any() else ""
+        return replace(part, extra_variance=variance, doubt=doubt, note=fit.note)

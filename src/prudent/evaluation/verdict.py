@@ -1,0 +1,76 @@
+"""Verdict: pass, fail or unknown, and the numbers and reasons behind it."""
+
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from prudent.base.results import Result
+from prudent.base.text import Column, Columns, Rows, number, percent
+from prudent.evaluation.intervals import Estimate
+
+Outcome = Literal["pass", "fail", "unknown"]
+"""The lift is high enough, it is not, or the holdout cannot tell."""
+
+
+@dataclass(frozen=True, repr=False)
+class Verdict(Result):
+    """Whether a policy passes the gate; true as a condition only if it does.
+
+    The limits in ``estimate`` are one-sided: with ``confidence`` the lift is at least ``lift_low``. ``reasons`` say why
+    the holdout cannot tell; then the verdict is ``"unknown"`` whatever the estimate is. ``acknowledged`` are such
+    reasons for which the user took the responsibility.
+    """
+
+    verdict: Outcome
+    why: str
+    estimate: Estimate
+    min_lift: float
+    confidence: float
+    reasons: tuple[str, ...] = ()
+    acknowledged: tuple[str, ...] = ()
+
+    @property
+    def passed(self) -> bool:
+        """Whether the policy passes."""
+        return self.verdict == "pass"
+
+    def __bool__(self) -> bool:
+        return self.passed
+
+    @property
+    def sentence(self) -> str:
+        """Why, with what was acknowledged."""
+        return self.why + "".join(f". Acknowledged: {one}" for one in self.acknowledged)
+
+    def __str__(self) -> str:
+        return f"{self.verdict}: {self.sentence}"
+
+    __repr__ = __str__
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The decision and the numbers behind it."""
+        floats = ("lift", "lift_low", "min_lift", "confidence", "support", "effective_sample_size")
+        return Column("verdict", str), Column("estimator", str), *(Column(name, float) for name in floats)
+
+    def rows(self) -> Rows:
+        """One row."""
+        one = self.estimate
+        numbers = (one.lift, one.lift_low, self.min_lift, self.confidence, one.support, one.effective_sample_size)
+        return [(self.verdict, one.estimator, *numbers)]
+
+    def table(self) -> tuple[Columns, Rows]:
+        """The numbers, one below the other."""
+        one = self.estimate
+        shown = (
+            ("estimator", one.estimator),
+            ("lift", percent(one.lift, signed=True)),
+            (f"lower bound of the lift, confidence {100 * self.confidence:g}%", percent(one.lift_low, signed=True)),
+            ("minimum lift", percent(self.min_lift, signed=True)),
+            ("support", percent(one.support)),
+            ("effective sample size", number(one.effective_sample_size, 0)),
+        )
+        return [Column("gate", heading=str(self)), Column("value", heading=" ", align="right")], shown
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields; fits JSON."""
+        return asdict(self)
