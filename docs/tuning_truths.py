@@ -30,7 +30,7 @@ Draw = Callable[[np.random.Generator], tuple[World, ListBatch]]
 
 def yandex_like(kind: str, quality: float) -> Draw:
     """Ten contexts of 10 to 100 items, 200 lists each."""
-    source = YandexLike(kind, quality=quality)
+    source = YandexLike(kind, quality=quality, noise=0.7 * abs(quality))
     return lambda random: source.draw(200, random)
 
 

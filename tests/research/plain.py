@@ -60,7 +60,7 @@ def draw_yandex_like(
     """Queries like those of Yandex, with a good production ranker, from the same random numbers as the package."""
     sizes = [int(random.integers(items[0], items[1] + 1)) for _ in range(contexts)]
     theta = [min(max(random.beta(1, 8), 1e-12), 1 - 1e-12) for _ in range(sum(sizes))]
-    score = [2.0 * (log(attraction) + 0.7 * random.standard_normal()) for attraction in theta]
+    score = [2.0 * log(attraction) + 1.4 * random.standard_normal() for attraction in theta]
     continuation = [random.beta(1, 64) for _ in range(4)]
     position = {"cm": [0.0] * 4, "dcm": continuation, "pbm": [1, 0.5, 0.33, 0.25]}[kind]
     lists: list[tuple[int, list[int]]] = []

@@ -104,3 +104,29 @@ def test_the_table_has_a_line_for_every_arm() -> None:
     lines = markdown(summarise(results)).splitlines()
     assert [line.split("|")[1].strip() for line in lines[2:]] == ["mle", "eb", "exposure", "floor (1 protocols)"]
     assert len({line.count("|") for line in lines}) == 1
+
+
+def test_every_bound_keeps_its_own_delta() -> None:
+    arms = protocols()[0].arms
+    assert arms[:4] == [("mle", None), ("hoeffding", 0.2), ("eb", 0.2), ("exposure", 0.5)]
+    assert len(arms) == len(default.BOUNDS)
+
+
+@pytest.mark.parametrize(("repetitions", "quoted"), [(49, False), (50, True)])
+def test_a_worst_ratio_needs_repetitions(repetitions: int, quoted: bool) -> None:
+    rng = np.random.default_rng(0)
+    results = [Results(p, rng.uniform(0.1, 1, (repetitions, len(p.arms)))) for p in small()]
+    assert ("too few repetitions" in markdown(summarise(results))) != quoted
+
+
+def test_groups_are_paired_differences_to_the_reference() -> None:
+    """Two protocols of one logging policy, of other click models, are one line: the mean of both."""
+    rng = np.random.default_rng(0)
+    first = replace(small()[0], deltas=(), label="cm")
+    results = [Results(replace(first, label=label), rng.uniform(0.1, 1, (5, 3))) for label in ("cm", "dcm")]
+    gaps = [result.errors[:, 1] - result.errors[:, 2] for result in results]
+    variance = sum(sum((gap - np.mean(gap)) ** 2) / 4 / 5 for gap in gaps)
+    mean = sum(float(np.mean(gap)) for gap in gaps) / 2
+    *_, line = default.groups(results).splitlines()
+    assert line.endswith(f"| {mean * 1e4:+.1f} ± {variance**0.5 / 2 * 1e4:.1f} |")
+    assert line.startswith("| Yandex-like | production | 30 | ")

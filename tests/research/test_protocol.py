@@ -20,7 +20,7 @@ from prudent.policies.ranking import best_lists
 from prudent.policies.sweep import sweep
 from prudent.research import sources
 from prudent.research.protocol import DELTAS, Protocol, gather, parameter_given
-from prudent.research.sources import LabelsLike, Source, YandexLike, draw_lists
+from prudent.research.sources import LabelsLike, Source, YandexLike, draw_lists, uniform
 from tests.fitted import position_parameter
 from tests.research import plain
 from tests.research.small import lists_of, truth_of, world_of
@@ -262,13 +262,13 @@ def test_a_log_that_does_not_link_its_positions_is_told_their_examination() -> N
 def test_a_learner_by_position_is_told_what_its_log_cannot_tell() -> None:
     """One context and uniform lists link no positions at n = 30: p is told, or nothing is where there is none."""
     weighted = PositionBased(counts="weighted")
-    by_position = Protocol("data", "uniform", YandexLike("pbm", 0.0, 1), weighted, {"mle": Mle()}, n=30)
+    by_position = Protocol("data", "uniform", uniform(YandexLike("pbm", contexts=1)), weighted, {"mle": Mle()}, n=30)
     assert parameter_given(by_position, 0, 3) == 3
     world, shown = by_position.source.draw(30, np.random.default_rng(0))
     evidence = gather(by_position.model, world, shown)
     np.testing.assert_array_equal(position_parameter(evidence.fitted), position_parameter(world.users))
     assert str(evidence.fitted.model).startswith("pbm(counts=weighted")
-    world, shown = YandexLike("dcm", 0.0, 1).draw(30, np.random.default_rng(0))
+    world, shown = uniform(YandexLike("dcm", contexts=1)).draw(30, np.random.default_rng(0))
     assumed = gather(PositionBased(), world, shown).fitted
     np.testing.assert_array_equal(position_parameter(assumed), np.ones(4))
     assert parameter_given(replace(by_position, model=Cascade()), 0, 3) == 0

@@ -329,6 +329,17 @@ def test_yandex_like_queries(kind: str) -> None:
         np.testing.assert_array_equal(position_parameter(world.users), expected)
 
 
+@pytest.mark.parametrize("noise", [0.0, 1.4])
+def test_without_quality_noise_alone_decides_what_is_shown(noise: float) -> None:
+    """Shares of impressions in a context of ten items: all equal without noise, and far apart with it."""
+    _, shown = YandexLike("cm", 0.0, contexts=1, items=(10, 10), noise=noise).draw(20_000, seeded(12))
+    share = np.bincount(shown.items.ravel(), minlength=10) / 80_000
+    if noise:
+        assert share.max() > 2 * share.min()
+    else:
+        np.testing.assert_allclose(share, 0.1, atol=0.005)  # 5 standard errors of √(.4 · .6 / 20,000) / 4
+
+
 @pytest.mark.parametrize(("quality", "low", "high"), [(2.0, 0.2, 1.0), (0.0, -0.08, 0.08), (-2.0, -1.0, -0.2)])
 def test_quality_is_how_much_of_the_truth_the_ranker_shows(quality: float, low: float, high: float) -> None:
     """Correlation of θ with log-impressions, within contexts; at 0 it is 0 but for 1/√(5,500) of noise."""

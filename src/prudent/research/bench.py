@@ -12,7 +12,7 @@ from prudent.policies.baselines import Baseline, baselines
 from prudent.research.data import MIN_IMPRESSIONS, ClickLog, LabelSet
 from prudent.research.laboratory import Laboratory
 from prudent.research.protocol import DELTAS, Protocol
-from prudent.research.sources import FittedTruth, Source, YandexLike, fit_truth, keep_frequent
+from prudent.research.sources import FittedTruth, Source, YandexLike, fit_truth, keep_frequent, uniform
 from prudent.research.table import Results, Row
 
 MODELS: Mapping[str, ClickModel] = {kind: click_models.parse(kind) for kind in ("cm", "dcm", "pbm")}
@@ -49,8 +49,8 @@ class Bench:
     def queries(self, kind: str, logging: str, contexts: int = 10) -> tuple[str, Source]:
         """What tables call the data, and where the logs come from: the most frequent contexts, or synthetic ones."""
         if self.clicks is None:
-            quality = {"production": 2.0, "uniform": 0.0}[logging]
-            return f"Yandex-like, {_count(contexts)}", YandexLike(kind, quality, contexts)
+            source = YandexLike(kind, contexts=contexts)
+            return f"Yandex-like, {_count(contexts)}", source if logging == "production" else uniform(source)
         lists = keep_frequent(self.clicks.top(contexts), MIN_IMPRESSIONS)
         contexts = int(lists.context[-1]) + 1  # a context whose items were all shown rarely is not among them
         world = fit_truth(lists, kind)

@@ -259,7 +259,7 @@ def _better_logging(table: Table) -> Iterator[Cell]:
 
 
 better_logging = Check(
-    f"Holds if the error at δ = {LEVEL:g} is lower with a good production ranker (quality 2) than with uniform lists "
-    "(quality 0), by two standard errors; fails if it is higher. Numbers: both errors.",
+    f"Holds if the error at δ = {LEVEL:g} is lower with a good production ranker (quality 2) than with one that "
+    "ignores attraction (quality 0), by two standard errors; fails if it is higher. Numbers: both errors.",
     _better_logging,
 )

@@ -36,7 +36,7 @@ class Protocol:
     model: ClickModel  # that the learner believes in
     bounds: Mapping[str, Bound]  # label -> the bound that is swept over δ
     baselines: Mapping[str, Baseline] = field(default_factory=dict)  # label -> the baseline that is swept over clips
-    deltas: tuple[float, ...] = DELTAS
+    deltas: tuple[float, ...] = DELTAS  # without any, each method keeps its own
     n: int = 1_000
     label: str = ""  # of the model in tables; without it, as it is spelled
     blocks: int = 1  # of contexts, each with an error of its own: one repetition of thousands tells their spread
@@ -48,6 +48,8 @@ class Protocol:
         return [(label, delta) for label, method in methods.items() for delta in self._deltas(method)]
 
     def _deltas(self, method: Bound | Baseline) -> tuple[float | None, ...]:
+        if not self.deltas:
+            return (getattr(method, "delta", None),)
         return self.deltas if hasattr(method, "delta") or hasattr(method, "clip") else (None,)
 
     def seed(self, seed: int, repetition: int) -> np.random.SeedSequence:

@@ -5,7 +5,7 @@ A source draws any number of simulated logs with their ground truth: `World` has
 ranking does in the end, is breaking them at random.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Literal, Protocol
 
 import numpy as np
@@ -44,14 +44,16 @@ class Source(Protocol):
 class YandexLike(Source):
     """Ten queries like the frequent ones of Yandex: θ ~ Beta(1, 8), λ ~ Beta(1, 64), the prior that App. C reports.
 
-    Lists are drawn item by item with weights exp(γ (log θ + 0.7 N(0, 1))): γ = 2 is a production ranker that is good
-    and not perfect, 0 draws uniformly, and below 0 what users like is shown least.
+    Lists are drawn item by item with weights exp(γ log θ + noise · N(0, 1)): γ = 2 is a production ranker that is good
+    and not perfect, 0 prefers some items but none for its attraction, and below 0 what users like is shown least.
+    Without noise, γ = 0 draws uniformly.
     """
 
     kind: str
     quality: float = 2.0  # γ
     contexts: int = 10
     items: tuple[int, int] = (10, 100)
+    noise: float = 1.4
     pool: int | None = None  # distinct draws of which production resamples its lists; None: a fresh draw for each
 
     real: ClassVar[str] = "Synthetic data: all simulated."
@@ -60,7 +62,7 @@ class YandexLike(Source):
         """Draw truth, lists and clicks afresh."""
         sizes = random.integers(self.items[0], self.items[1] + 1, self.contexts)
         theta = random.beta(1, 8, sizes.sum()).clip(1e-12, 1 - 1e-12)
-        score = self.quality * (np.log(theta) + 0.7 * random.standard_normal(theta.size))
+        score = self.quality * np.log(theta) + self.noise * random.standard_normal(theta.size)
         position = {
             "cm": np.zeros(LENGTH),
             "dcm": random.beta(1, 64, LENGTH),
@@ -74,6 +76,11 @@ class YandexLike(Source):
         return world, resampled(
             world, ListBatch(pairs_of(world), pool, np.zeros(pool.shape, bool), frequency), n, random
         )
+
+
+def uniform(source: YandexLike) -> YandexLike:
+    """The same queries, with lists drawn uniformly."""
+    return replace(source, quality=0.0, noise=0.0)
 
 
 @dataclass(frozen=True, eq=False)
