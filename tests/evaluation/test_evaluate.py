@@ -314,6 +314,9 @@ def test_nothing_clicked_has_no_lift(policy: prudent.Policy) -> None:
 # --- the gate ---------------------------------------------------------------------------------------------------------
 
 
+CHANGE = ("unchanged", "lift_changed", "sensitivity")
+
+
 def two_orders(n: int = 2_000) -> tuple[prudent.Log, dict[str, tuple[str, ...]]]:
     """Each context is shown in both orders; the good item first is better in all but one."""
     random = np.random.default_rng(5)
@@ -353,7 +356,9 @@ def test_a_gate_can_ask_for_more(tmp_path: Path) -> None:
     high = prudent.gate(better, log, estimator="ips", min_lift=2.0)
     sure = prudent.gate(better, log, estimator="ips", confidence=0.99)
     assert (usual.passed, high.passed) == (True, False)
-    assert usual.estimate == high.estimate
+    assert replace(usual.estimate, sensitivity=high.estimate.sensitivity) == high.estimate
+    assert usual.estimate.sensitivity is not None
+    assert usual.estimate.sensitivity > 1
     assert usual.estimate.lift_low is not None
     assert sure.estimate.lift_low is not None
     assert sure.estimate.lift_low < usual.estimate.lift_low
@@ -516,7 +521,7 @@ def test_evaluate_for_machines(files: tuple[Path, Path]) -> None:
         "estimator reward lists logged logged_low logged_high value low high lift lift_low lift_high "
         "effective_sample_size support"
     )
-    assert list(told) == list(untold) == [*asked.split(), "largest_weight", "why", "doubt"]
+    assert list(told) == list(untold) == [*asked.split(), "largest_weight", "why", "doubt", *CHANGE]
     assert told["low"] < told["value"] < told["high"]
     assert {untold[key] for key in asked.split()[3:13]} == {None}
     assert json.loads(run(*command, "--threads", 1).out) == [told]

@@ -230,6 +230,28 @@ def test_a_named_model_is_tested_by_the_holdout(tmp_path: Path) -> None:
     assert "The holdout cannot compare dcm with pbm. pbm is not identified" in untested.why
 
 
+def test_parameters_of_the_training_log_serve_where_the_holdout_does_not_identify_them(tmp_path: Path) -> None:
+    """The training log varied the order of items, the holdout does not; a comparison on it may still refute them."""
+    random = np.random.default_rng(0)
+    theta, p = random.beta(1, 2, (40, 3)), np.array([1.0, 0.6, 0.4])
+    train: list[tuple[str, list[str], list[int]]] = []
+    holdout: list[tuple[str, list[str], list[int]]] = []
+    for context in np.repeat(range(40), 60):
+        for lists, order in ((train, random.permutation(3)), (holdout, np.arange(3))):
+            clicks = (random.random(3) < theta[context, order] * p).astype(int).tolist()
+            lists.append((f"q{context}", [f"i{item}" for item in order], clicks))
+    policy = prudent.rank(prudent.count(prudent.Log(table(train))), model="pbm")
+    log = prudent.Log(table(holdout))
+    verdict = prudent.gate(policy, log)
+    assert verdict.estimate.why.startswith("The parameters of pbm are those of the policy's training log: here, pbm is")
+    assert verdict.verdict == "pass"
+    named = prudent.evaluate(policy, log, estimators=["dm(model=pbm)", "dm"])
+    assert named["dm(model=pbm)"].value == named["dm"].value
+    same = {str(context): [str(item) for item in items] for context, items in policy.items()}
+    unknown = prudent.gate(policy_of(same, tmp_path / "policy.parquet"), log)
+    assert unknown.verdict == "unknown", "other people's lists have no click model"
+
+
 def test_what_is_acknowledged_is_kept() -> None:
     lists = [Logged("q", ("a", "b"), (i % 2, 0), (1.0, 1.0)) for i in range(80)]
     held, settings = arrays(lists, {"q": ("b", "a")}), gate_settings(-0.9, 0.95, "clicks")

@@ -26,7 +26,7 @@ from prudent.base.arrays import BoolArray, FloatArray, IntArray
 from prudent.base.errors import NotIdentifiedError, PrudentWarning
 from prudent.click_models.base import ClickModel, FittedModel, click_models
 from prudent.click_models.rewards import ObservedReward
-from prudent.click_models.selection import Choice, refute, resolve
+from prudent.click_models.selection import Choice, candidates, refute, resolve
 from prudent.counts.cells import Cells
 from prudent.evaluation.holdout import CannotTellError, Holdout
 from prudent.evaluation.item_posterior import (
@@ -81,6 +81,7 @@ class Direct:
     held: Holdout
     model: ClickModel  # `auto` is allowed
     reward: ObservedReward
+    remark: str = ""  # on where its parameters are from
 
     @cached_property
     def supported(self) -> BoolArray:
@@ -117,8 +118,22 @@ class Direct:
     def note(self) -> str:
         """Which model `auto` has chosen, and why no other."""
         if self.choice.model == self.model:
-            return ""
+            return self.remark
         return " ".join(filter(None, [f"The click model is {self.choice.model}.", self.choice.note]))
+
+    @cached_property
+    def unidentified(self) -> str:
+        """Why these lists do not identify the click model, if the training log did; empty otherwise."""
+        trained = self.held.trained
+        if self.choice.assumed:
+            return self.choice.note if type(trained) is type(candidates()[0]) else ""
+        if type(trained) is not type(self.choice.model):
+            return ""
+        try:
+            self.fitted, self._learned_again  # noqa: B018 (needed later, and kept)
+        except CannotTellError as error:
+            return str(error)
+        return ""
 
     @cached_property
     def prior(self) -> Prior:
@@ -275,6 +290,12 @@ def direct(held: Holdout, model: str | ClickModel, reward: ObservedReward) -> Di
     """The model on these lists; estimators with the same model share it."""
     model = click_models.resolve(model)
     if (model, reward) not in held.fits:
-        held.fits[model, reward] = Direct(held, model, reward)
-    fit: Direct = held.fits[model, reward]
-    return fit
+        fit = Direct(held, model, reward)
+        if held.trained is not None and (why := fit.unidentified):
+            name = str(held.trained).partition("(")[0]
+            reason = why.partition(". ")[0].removesuffix(".")  # without the advice, which was followed
+            remark = f"The parameters of {name} are those of the policy's training log: here, {reason}."
+            fit = Direct(held, held.trained, reward, remark)
+        held.fits[model, reward] = fit
+    kept: Direct = held.fits[model, reward]
+    return kept

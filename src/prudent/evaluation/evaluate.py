@@ -5,6 +5,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
+import numpy as np
+
 from prudent.base.errors import PrudentWarning, UsageError
 from prudent.base.results import Result
 from prudent.base.text import MISSING, Column, Columns, Rows, number, percent, several
@@ -13,8 +15,10 @@ from prudent.counts.max_rejected import MAX_REJECTED
 from prudent.engines.duckdb.engine import DuckDB
 from prudent.evaluation.estimators import Estimator, parse
 from prudent.evaluation.estimators import estimators as known_estimators
+from prudent.evaluation.holdout import Holdout
 from prudent.evaluation.holdout_log import HoldoutLog, PolicyLike, open_holdout
 from prudent.evaluation.intervals import Estimate, IntervalName, Settings, estimate
+from prudent.evaluation.sensitivity import MOST
 from prudent.storage.manifest import Manifest, Source
 
 DEFAULTS = ("ips", "snips", "prefix-ips", "ip-ips", "pi", "dm", "dr", "dr(clip=10)")
@@ -93,7 +97,7 @@ class Evaluation(Result):
 
     def table(self) -> tuple[Columns, Rows]:
         """The estimates with a number, as people read them."""
-        headings = ("estimator", "logged", "value", "interval", "lift", "interval, %", "support", "effective size")
+        headings = ("estimator", "logged", "value", "interval", "lift", "interval, %", "support", "effective size", "Γ")
         columns = [Column(name, align="right" if i else "left") for i, name in enumerate(headings)]
         return columns, [_row(one) for one in self if one.known]
 
@@ -105,10 +109,13 @@ class Evaluation(Result):
             if why := one.doubt or one.why:
                 reason = why if one.known else f"cannot tell. {why}"
                 by_reason.setdefault(reason, []).append(one.estimator)
+        if shorter := self.manifest.results.get("matching_length"):
+            by_reason.setdefault(_SHORTER.format(shorter), []).append("whole lists")
         return [f"{', '.join(names)}: {why}" for why, names in by_reason.items()]
 
 
 _FIELDS = fields(Estimate)
+_SHORTER = "none matches in most of the traffic, but the first {0} items often do: prudent rank --length {0}."
 
 
 def _row(one: Estimate) -> tuple[str, ...]:
@@ -122,7 +129,15 @@ def _row(one: Estimate) -> tuple[str, ...]:
         MISSING if one.lift is None else _lift_interval(one).replace("%", ""),
         percent(one.support),
         MISSING if effective is None else number(effective, 0),
+        gamma(one),
     )
+
+
+def gamma(one: Estimate) -> str:
+    """The strength of hidden confounding that undoes a lift, as people read it."""
+    if one.sensitivity is None:
+        return MISSING
+    return f"{MOST:g}+" if one.sensitivity >= MOST else number(one.sensitivity, 2)
 
 
 def _lift_interval(one: Estimate) -> str:
@@ -151,8 +166,16 @@ def _verdict(one: Estimate, confidence: float) -> str:
     where = "" if one.support == 1 else f" (support {percent(one.support)} of lists)"
     return (
         f"{subject} {earn} the logged lists, {_lift_interval(one)} with confidence {100 * confidence:g}%: {significant}"
-        f"{doubts(one)}{where}."
+        f"{doubts(one)}{where}.{_changed(one)}"
     )
+
+
+def _changed(one: Estimate) -> str:
+    """A sentence on the traffic that the policy changes, where it is not nearly all of it."""
+    if one.unchanged is None or one.unchanged < 0.01 or one.lift_changed is None:
+        return ""
+    rest = percent(one.lift_changed, signed=True)
+    return f" {percent(one.unchanged)} of these lists stay as they are; {rest} on the rest."
 
 
 def doubts(one: Estimate) -> str:
@@ -217,6 +240,20 @@ def evaluate(
     return evaluate_holdout(holdout, parsed, settings)
 
 
+def matching_length(held: Holdout) -> int | None:
+    """The most positions at which lists match the policy's in half of the traffic; None where whole lists do.
+
+    Traffic is of the contexts that the policy knows; None also where not even two items match.
+    """
+    traffic = held.logged[held.known].sum()
+    for length in range(held.length, 1, -1):
+        deep = held.depth >= np.minimum(length, held.size)[held.context]
+        matched = held.per_context(held.n * deep * held.known[held.context]) > 0
+        if 2 * held.logged[matched].sum() >= traffic:
+            return None if length == held.length else length
+    return None
+
+
 def evaluate_holdout(holdout: HoldoutLog, estimators: Sequence[Estimator], settings: Settings) -> Evaluation:
     """Estimates with their manifest."""
     held = holdout.lists
@@ -231,6 +268,7 @@ def evaluate_holdout(holdout: HoldoutLog, estimators: Sequence[Estimator], setti
                 "both": int(held.known.sum()),
             },
             "lists_kept": int(held.logged[~held.known].sum()),
+            "matching_length": matching_length(held),
         },
     )
     return Evaluation(estimate(held, estimators, settings), manifest)

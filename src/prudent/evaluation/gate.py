@@ -9,7 +9,7 @@ from prudent.click_models.rewards import ObservedReward
 from prudent.counts.max_rejected import MAX_REJECTED
 from prudent.engines.duckdb.engine import DuckDB
 from prudent.evaluation.estimators import Estimator, estimators
-from prudent.evaluation.evaluate import DECIDES, doubts, in_words
+from prudent.evaluation.evaluate import DECIDES, doubts, gamma, in_words
 from prudent.evaluation.holdout import Holdout
 from prudent.evaluation.holdout_log import PolicyLike, open_holdout
 from prudent.evaluation.intervals import Estimate, IntervalName, Settings, estimate
@@ -89,7 +89,7 @@ def decide(
 ) -> Verdict:
     """The verdict on a holdout as arrays; `leakage` is why it is none."""
     accepted = read_acknowledged(acknowledge)
-    (one,) = estimate(held, [estimator], settings)
+    (one,) = estimate(held, [estimator], settings, min_lift=min_lift)
     found = refusals(one, settings, min_support, leakage)
     reasons = tuple(text for kind, text in found if kind not in accepted)
     acknowledged = tuple(f"{kind}: {text}" for kind, text in found if kind in accepted)
@@ -144,6 +144,8 @@ def _sentence(one: Estimate, reasons: tuple[str, ...], min_lift: float, confiden
         f"{name_in_words(one)}: lift {lift}, at least {low} with confidence {100 * confidence:g}%, "
         f"{'above' if above else 'not above'} {least}"
     )
+    if one.sensitivity is not None and above:
+        why += f" (hidden confounding of Γ = {gamma(one)} would undo it)"
     if one.support < 1:
         why += f", on {percent(one.support)} of lists; no support for the others"
     if reasons:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prudent.base.arrays import BoolArray, FloatArray, IntArray
+from prudent.click_models.base import ClickModel
 from prudent.click_models.rewards import ObservedReward
 from prudent.counts.lists import ListBatch
 
@@ -33,6 +34,7 @@ class Holdout:
     target: IntArray  # one row per context
     known: BoolArray  # one entry per context
     upto: IntArray  # one entry per context: positions whose clicks count
+    trained: ClickModel | None = None  # the policy's click model, with the parameters of the training log as settings
     # Click models that estimators share; other lists, made by `replace`, start with none.
     fits: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
 
@@ -94,6 +96,12 @@ class Holdout:
             depth[(depth == k) & self.at(k)] = k + 1
         return depth
 
+    @cached_property
+    def same(self) -> BoolArray:
+        """Whether each place of each list shows what the policy shows there; contexts without a policy stay as is."""
+        same = np.stack([self.at(k) for k in range(self.length)], axis=1)
+        return np.asarray(same | ~self.known[self.context][:, None])
+
     def at(self, k: int) -> BoolArray:
         """Whether each list has the policy's item at position k, from 0."""
         wanted = self.target[self.context, k]
@@ -103,6 +111,11 @@ class Holdout:
     def whole(self) -> BoolArray:
         """Whether each list has all the policy's items in their places; what is below them does not matter."""
         return np.asarray(self.known[self.context] & (self.depth == self.size[self.context]))
+
+    @cached_property
+    def stays(self) -> BoolArray:
+        """Whether each list stays as it is: the policy shows the same, or has no list for the context."""
+        return np.asarray(self.whole | ~self.known[self.context])
 
     def per_context(self, values: NDArray[np.generic]) -> FloatArray:
         """Sums over the lists of each context."""
@@ -138,7 +151,7 @@ class Holdout:
             self.n[rows],
             None if self.propensity is None else self.propensity[rows],
         )
-        return Holdout(lists, number[self.target[contexts]], self.known[contexts], self.upto[contexts])
+        return Holdout(lists, number[self.target[contexts]], self.known[contexts], self.upto[contexts], self.trained)
 
     def shown(self, n: IntArray | None = None) -> ListBatch:
         """The lists as click models take them, all of them or so many of each."""
@@ -147,7 +160,9 @@ class Holdout:
         return ListBatch(self.pair_context, self.items[rows].astype(np.int64), self.clicks[rows], n[rows])
 
 
-def make_holdout(lists: ListBatch, target: IntArray, known: BoolArray | None = None) -> Holdout:
+def make_holdout(
+    lists: ListBatch, target: IntArray, known: BoolArray | None = None, trained: ClickModel | None = None
+) -> Holdout:
     """Put the lists of a holdout in order, beside the policy's list of every context.
 
     In each context, positions below the end of the policy's list, or of the longest logged list, earn no reward,
@@ -173,4 +188,5 @@ def make_holdout(lists: ListBatch, target: IntArray, known: BoolArray | None = N
         np.where(known[:, None] & (np.arange(length) < upto[:, None]), wide, -1),
         known,
         upto,
+        trained,
     )

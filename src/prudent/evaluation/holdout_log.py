@@ -1,7 +1,7 @@
 """HoldoutLog: a policy and a log as arrays; names become numbers in a database."""
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from os import PathLike
 from typing import Any
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from prudent.base.arrays import BoolArray, IntArray
 from prudent.base.errors import LogError, PolicyError, PrudentWarning, UsageError
+from prudent.click_models.base import ClickModel, click_models
 from prudent.counts.counts import Counts
 from prudent.counts.index import name_types
 from prudent.counts.lists import as_batches, numbered, write_lists
@@ -21,7 +22,7 @@ from prudent.logs.log import Log, as_log
 from prudent.policies.files import check_lists
 from prudent.policies.policy import Policy, as_policy
 from prudent.storage.files import TemporaryFolder
-from prudent.storage.manifest import Tally
+from prudent.storage.manifest import Manifest, Tally
 from prudent.storage.quoting import file_text
 
 PolicyLike = Policy | str | PathLike[str]
@@ -90,8 +91,25 @@ def _read(policy: Policy, log: Log, engine: DuckDB, max_rejected: float) -> Hold
     weighed = log.propensity is not None
     (shown,) = as_batches(connection, [numbered(lists)], weighed=weighed, dtype=np.int32)  # half the memory
     target, known = _target(connection, max(int(longest), shown.length))
-    lists_of_log = make_holdout(shown, target, known)
+    lists_of_log = make_holdout(shown, target, known, trained_model(policy.manifest, shown.length))
     return HoldoutLog(policy, log, lists_of_log, target, connection, tally, int(contexts))
+
+
+def trained_model(manifest: Manifest, length: int) -> ClickModel | None:
+    """The policy's click model with its fitted parameters as settings; None where it has none for this many positions.
+
+    >>> made = Manifest("policy", {"model": "pbm"}, results={"fitted": {"examination": [1.0, 0.6], "prior": {}}})
+    >>> trained_model(made, 2)
+    PositionBased(examination=(1.0, 0.6), link=None)
+    """
+    spelled, fitted = manifest.settings.get("model"), manifest.results.get("fitted", {})
+    try:
+        model: Any = click_models.parse(str(spelled))
+        known = {one.name: fitted[one.name] for one in fields(model) if one.name in fitted}
+        enough = known and all(len(values) >= length for values in known.values())
+        return replace(model, **known) if enough else None
+    except (UsageError, TypeError):  # made elsewhere, or by a model that is not installed
+        return None
 
 
 def _target(connection: duckdb.DuckDBPyConnection, length: int) -> tuple[IntArray, BoolArray]:

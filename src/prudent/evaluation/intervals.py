@@ -23,6 +23,7 @@ from prudent.click_models.rewards import OBSERVED_REWARDS, ObservedReward
 from prudent.evaluation.estimators import Contributions, Estimator
 from prudent.evaluation.estimators.base import highest_reward
 from prudent.evaluation.holdout import CannotTellError, Holdout
+from prudent.evaluation.sensitivity import sensitivity, unchanged_places
 
 IntervalName = Literal["bootstrap", "bernstein"]
 INTERVALS: tuple[IntervalName, ...] = ("bootstrap", "bernstein")
@@ -71,6 +72,9 @@ class Estimate:
     largest_weight: float | None = None
     why: str = ""  # why it cannot tell, or a remark on the numbers
     doubt: str = ""  # why the click model behind the numbers is not to be trusted: a gate cannot tell then
+    unchanged: float | None = None  # share of the lists with support that the policy leaves as they are
+    lift_changed: float | None = None  # on the other lists
+    sensitivity: float | None = None  # Γ of hidden confounding that undoes the lift's limit; 1: nothing to undo
 
     @property
     def known(self) -> bool:
@@ -78,8 +82,13 @@ class Estimate:
         return self.value is not None
 
 
-def estimate(held: Holdout, estimators: Sequence[Estimator], settings: Settings) -> tuple[Estimate, ...]:
-    """The estimate of each estimator on the same holdout, from the same bootstrap replicates."""
+def estimate(
+    held: Holdout, estimators: Sequence[Estimator], settings: Settings, *, min_lift: float = 0.0
+) -> tuple[Estimate, ...]:
+    """The estimate of each estimator on the same holdout, from the same bootstrap replicates.
+
+    `min_lift` is the lift to beat, which the sensitivity is about.
+    """
     parts = [_contributions(held, estimator, settings) for estimator in estimators]
     earned = held.reward(settings.reward)
     columns: list[FloatArray | BoolArray] = []
@@ -98,7 +107,7 @@ def estimate(held: Holdout, estimators: Sequence[Estimator], settings: Settings)
         else:
             intervals = _bootstrap_intervals(held, part, earned, totals[:, at : at + 4], settings.confidence)
         at += 4
-        estimates.append(_estimate(str(estimator), held, part, intervals, settings.reward))
+        estimates.append(_estimate(str(estimator), held, part, intervals, settings.reward, min_lift))
     return tuple(estimates)
 
 
@@ -113,9 +122,24 @@ def _contributions(held: Holdout, estimator: Estimator, settings: Settings) -> C
     return part
 
 
-def _estimate(name: str, held: Holdout, part: Contributions, intervals: "_Intervals", reward: str) -> Estimate:
+def _estimate(
+    name: str,
+    held: Holdout,
+    part: Contributions,
+    intervals: "_Intervals",
+    reward: ObservedReward,
+    min_lift: float,
+) -> Estimate:
     logged, of_logged, of_value, of_lift = intervals
     value, lift = part.value, None if of_lift is None else part.value / logged - 1
+    lists = float(held.n[part.counted].sum())
+    stay = part.counted & held.stays
+    unchanged = float(held.n[stay].sum() / lists)
+    kept = float(np.sum((held.n * held.reward(reward))[stay]) / lists)
+    gamma = None
+    if of_lift is not None:
+        low, high, goal = ((1 + level) * logged for level in (*of_lift, min_lift))
+        gamma = sensitivity(low, high, goal, *unchanged_places(held, part.counted, reward))
     no_lift = "" if logged else "No logged list was clicked: the lift is not defined."
     return Estimate(
         estimator=name,
@@ -133,6 +157,9 @@ def _estimate(name: str, held: Holdout, part: Contributions, intervals: "_Interv
         effective_sample_size=_rounded(part.effective_sample_size),
         support=_rounded(part.support) or 0.0,
         largest_weight=_rounded(part.largest_weight),
+        unchanged=_rounded(unchanged),
+        lift_changed=_rounded((value - kept) / (logged - kept) - 1 if logged > kept else None),
+        sensitivity=_rounded(gamma),
         why=" ".join(filter(None, [part.note, no_lift])),
         doubt=part.doubt,
     )

@@ -11,6 +11,9 @@ Outcome = Literal["pass", "fail", "unknown"]
 """The lift is high enough, it is not, or the holdout cannot tell."""
 
 
+_FLOATS = ("lift", "lift_low", "min_lift", "confidence", "support", "effective_sample_size", "sensitivity")
+
+
 @dataclass(frozen=True, repr=False)
 class Verdict(Result):
     """Whether a policy passes the gate; true as a condition only if it does.
@@ -49,13 +52,13 @@ class Verdict(Result):
     @property
     def columns(self) -> tuple[Column, ...]:
         """The decision and the numbers behind it."""
-        floats = ("lift", "lift_low", "min_lift", "confidence", "support", "effective_sample_size")
-        return Column("verdict", str), Column("estimator", str), *(Column(name, float) for name in floats)
+        return Column("verdict", str), Column("estimator", str), *(Column(name, float) for name in _FLOATS)
 
     def rows(self) -> Rows:
         """One row."""
         one = self.estimate
-        numbers = (one.lift, one.lift_low, self.min_lift, self.confidence, one.support, one.effective_sample_size)
+        rule = {"min_lift": self.min_lift, "confidence": self.confidence}
+        numbers = (rule[name] if name in rule else getattr(one, name) for name in _FLOATS)
         return [(self.verdict, one.estimator, *numbers)]
 
     def table(self) -> tuple[Columns, Rows]:
@@ -68,6 +71,7 @@ class Verdict(Result):
             ("minimum lift", percent(self.min_lift, signed=True)),
             ("support", percent(one.support)),
             ("effective sample size", number(one.effective_sample_size, 0)),
+            ("Γ of hidden confounding that would undo it", number(one.sensitivity, 2)),
         )
         return [Column("gate", heading=str(self)), Column("value", heading=" ", align="right")], shown
 

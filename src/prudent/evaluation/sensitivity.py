@@ -1,0 +1,55 @@
+"""How strong hidden confounding would have to be to undo a lift.
+
+Production may choose lists by something about the user that the log does not have, such as taste: an item is then shown
+to users who like it, and its click rate is too high for all others. Suppose that among the users of a context the odds
+that an item is shown at a position are at most Γ times as high for those who would click it as for those who would not
+(a marginal sensitivity model). Where the policy shows what was shown, its clicks were observed, and nothing is assumed.
+At all other places an item that is clicked with probability q where it was shown is clicked with probability at least
+``q / (q + Γ(1 − q))`` where it was not. Γ is where the value of the policy,
+
+    V(Γ) = S + m · q / (q + Γ(1 − q)),   q = (V − S)/m,
+
+meets the value to beat: S is the observed reward per list at places that stay, m how many places per list change, and V
+the limit of the interval. The bound is convex in q, so that one mean q for all places that change makes Γ too small
+rather than too large.
+"""
+
+import numpy as np
+
+from prudent.base.arrays import BoolArray
+from prudent.click_models.rewards import ObservedReward
+from prudent.evaluation.holdout import Holdout
+
+MOST = 1_000.0
+"""The largest Γ that is told apart from infinity."""
+
+
+def unchanged_places(held: Holdout, counted: BoolArray, reward: ObservedReward) -> tuple[float, float]:
+    """Per counted list: the observed reward of what the policy shows as well, and how many places it changes.
+
+    Of the reward any-click, the list is the place.
+    """
+    lists = float(held.n[counted].sum())
+    if reward == "clicks":
+        earned = (held.clicks & held.same & held.within).sum(axis=1)
+        changed = (held.within & ~held.same).sum(axis=1)
+    else:
+        stays = held.stays
+        earned, changed = held.reward(reward) * stays, ~stays
+    return tuple(float(np.sum((held.n * column)[counted]) / lists) for column in (earned, changed))  # type: ignore[return-value]
+
+
+def sensitivity(low: float, high: float, goal: float, same: float, places: float) -> float:
+    """Γ at which an interval of the value no longer lies on one side of the goal; 1 where it does not lie there.
+
+    >>> sensitivity(0.5, 0.6, 0.4, same=0.1, places=1.0)  # odds of 0.4/0.6 and of 0.3/0.7
+    1.5555555555555558
+    """
+    if low <= goal <= high or not places:
+        return 1.0
+    value = low if low > goal else high
+    q, least = ((level - same) / places for level in (value, goal))
+    above, below = (q, least) if low > goal else (least, q)
+    if below <= 0 or above >= 1:
+        return MOST
+    return float(min(MOST, (above / (1 - above)) / (below / (1 - below))))
