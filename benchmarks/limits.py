@@ -48,7 +48,7 @@ def bare(log: str, target: str) -> None:
     """The histogram query alone: no checks, no reasons, no manifest; the same Parquet file at the end."""
     import duckdb
 
-    from prudent.counts.counts import QUERY
+    from prudent.counts.count import QUERY
 
     connection = duckdb.connect(config={"memory_limit": MEMORY, "temp_directory": target})
     connection.execute("set preserve_insertion_order = false")

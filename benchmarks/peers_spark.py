@@ -20,7 +20,7 @@ def count_by_spark(log: str, target: str) -> dict[str, int]:
     import prudent
 
     with _spark(target) as engine:
-        prudent.count(prudent.Log(log), engine, f"{target}/spark")
+        prudent.count(prudent.Log(log), engine=engine, to=f"{target}/spark")
     return _shuffled(target)
 
 

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from prudent.click_models.compare import compare
     from prudent.click_models.simulate import simulate
     from prudent.counts.compact import compact
-    from prudent.counts.counts import Counts, count
+    from prudent.counts.count import count
+    from prudent.counts.counts import Counts
     from prudent.counts.split import split
     from prudent.engines.duckdb.engine import DuckDB
     from prudent.engines.spark.engine import Spark
@@ -55,7 +56,7 @@ _HOMES = {
     "click_models": "",
     "compact": "counts.compact",
     "compare": "click_models.compare",
-    "count": "counts.counts",
+    "count": "counts.count",
     "diff": "policies.diff",
     "evaluate": "evaluation.evaluate",
     "export": "policies.export",

@@ -29,7 +29,7 @@ ESCAPE = "\x1b"
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a simulated log, its truth and its counts."""
     folder = tmp_path_factory.mktemp("made")
-    small = ["--lists", 3000, "--contexts", 8, "--min-items", 5, "--max-items", 8, "--length", 4]
+    small = ["--lists", 3000, "--contexts", 8, "--items", 5, 8, "--length", 4]
     assert run("simulate", "-o", folder / "log.parquet", "--truth", folder / "truth.parquet", *small).code == 0
     assert run("count", folder / "log.parquet", "-o", folder / "counts.parquet").code == 0
     return folder
@@ -95,7 +95,7 @@ def test_help_is_quick() -> None:
         ([], "Usage: prudent"),
         (["rnak"], "No such command 'rnak'"),
         (["rank"], "Missing argument"),
-        (["rank", "log.parquet"], "Missing option '--output'"),
+        (["rank", "log.parquet"], "Missing option '--to'"),
         (["rank", "log.parquet", "-o", "x.parquet", "--lenght", "3"], "--length"),
         (["rank", "log.parquet", "-o", "x.parquet", "--length", "0"], "Invalid value for '--length'"),
         (["rank", "log.parquet", "-o", "x.parquet", "--length", "ten"], "Invalid value for '--length'"),
@@ -459,7 +459,7 @@ def test_interrupt_between_queries(folder: Path, monkeypatch: pytest.MonkeyPatch
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("prudent.counts.source.as_counts", interrupted)
+    monkeypatch.setattr("prudent.counts.count.counted_files", interrupted)
     assert run("count", "log.parquet", "-o", "x.parquet").code == 130
 
 

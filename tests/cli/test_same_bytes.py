@@ -36,16 +36,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def train() -> prudent.Log:
-    return prudent.Log(["train.parquet"])
-
-
-def holdout() -> prudent.Log:
-    return prudent.Log(["holdout.parquet"])
+HOLDOUT = "holdout.parquet"
 
 
 def count() -> Any:
-    return prudent.count(train(), engine=prudent.DuckDB(threads=1), to="python/counts.parquet").manifest.to_json()
+    return prudent.count(
+        "train.parquet", engine=prudent.DuckDB(threads=1), to="python/counts.parquet"
+    ).manifest.to_json()
 
 
 FILES: dict[str, Any] = {"to": "python/policy.parquet", "scores": "python/scores.parquet"}
@@ -56,8 +53,7 @@ def rank(source: Any, **settings: Any) -> Call:
 
 
 def diff() -> Any:
-    difference = prudent.diff("old.parquet", "policy.parquet")
-    difference.write("python/diff.parquet")
+    difference = prudent.diff("old.parquet", "policy.parquet", to="python/diff.parquet")
     return {**difference.manifest.to_json(), **difference.sample(5)}
 
 
@@ -66,13 +62,12 @@ def split() -> Any:
 
 
 def gate_contexts() -> Any:
-    mixture = prudent.gate_contexts(prudent.Policy.read("policy.parquet"), holdout(), estimator="dm(model=pbm)")
-    mixture.policy.write("python/mixed.parquet")
+    mixture = prudent.gate_contexts("policy.parquet", HOLDOUT, estimator="dm(model=pbm)", to="python/mixed.parquet")
     return mixture.to_json()
 
 
 def report() -> Any:
-    prudent.report(prudent.Policy.read("policy.parquet"), holdout(), to="python/report.html", train=train())
+    prudent.report("policy.parquet", HOLDOUT, to="python/report.html", train="train.parquet")
 
 
 def simulate() -> None:
@@ -83,7 +78,7 @@ POLICY = ("-o", "{to}/policy.parquet", "--scores", "{to}/scores.parquet")
 COMMANDS: Mapping[str, tuple[tuple[str, ...], Call]] = {
     # name -> the command, with {to} for the folder of its files, and the call
     "count": (("count", "train.parquet", "-o", "{to}/counts.parquet", "--threads", "1", "--json"), count),
-    "rank a log": (("rank", "train.parquet", *POLICY, "--json"), rank(train())),
+    "rank a log": (("rank", "train.parquet", *POLICY, "--json"), rank("train.parquet")),
     "rank counts": (
         ("rank", "counts.parquet", *POLICY, "--model", "dcm", "--bound", "eb", "--length", "3", "--json"),
         rank("counts.parquet", model="dcm", bound="eb", length=3),
@@ -103,23 +98,23 @@ COMMANDS: Mapping[str, tuple[tuple[str, ...], Call]] = {
     "check": (("check", "train.parquet", "--json"), lambda: prudent.check("train.parquet").to_json()),
     "diff": (("diff", "old.parquet", "policy.parquet", "-o", "{to}/diff.parquet", "--json"), diff),
     "split": (("split", "log.parquet", "-o", "{to}", "--holdout", "0.3", "--seed", "1", "--json"), split),
-    "compare": (("compare", "log.parquet", "--json"), lambda: prudent.compare(prudent.Log(["log.parquet"])).to_json()),
+    "compare": (("compare", "log.parquet", "--json"), lambda: prudent.compare("log.parquet").to_json()),
     "tune": (
         ("tune", "log.parquet", "--repetitions", "2", "--delta", "0.5", "--model", "pbm", "--json"),
-        lambda: prudent.tune(prudent.Log(["log.parquet"]), repetitions=2, deltas=[0.5], model="pbm").to_json(),
+        lambda: prudent.tune("log.parquet", repetitions=2, delta=[0.5], model="pbm").to_json(),
     ),
     "evaluate": (
         ("evaluate", "policy.parquet", "--log", "holdout.parquet", "--replicates", "20", "--json"),
-        lambda: prudent.evaluate(prudent.Policy.read("policy.parquet"), holdout(), replicates=20).to_json(),
+        lambda: prudent.evaluate("policy.parquet", HOLDOUT, replicates=20).to_json(),
     ),
     "gate": (
         ("gate", "policy.parquet", "--log", "holdout.parquet", "-e", "dm(model=pbm)", "--json"),
-        lambda: asdict(prudent.gate(prudent.Policy.read("policy.parquet"), holdout(), estimator="dm(model=pbm)")),
+        lambda: prudent.gate("policy.parquet", HOLDOUT, estimator="dm(model=pbm)").to_json(),
     ),
     "gate per context": (
         (
-            *("gate", "policy.parquet", "--log", "holdout.parquet", "-e", "dm(model=pbm)"),
-            *("--per-context", "-o", "{to}/mixed.parquet", "--json"),
+            *("gate-contexts", "policy.parquet", "--log", "holdout.parquet", "-e", "dm(model=pbm)"),
+            *("-o", "{to}/mixed.parquet", "--json"),
         ),
         gate_contexts,
     ),

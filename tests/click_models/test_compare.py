@@ -377,9 +377,9 @@ def test_too_little_to_compare() -> None:
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        ({"models": ["auto"]}, "cannot be compared|can be compared"),
-        ({"models": []}, "Name a model to compare"),
-        ({"models": ["pbn"]}, "Did you mean 'pbm'"),
+        ({"model": ["auto"]}, "cannot be compared|can be compared"),
+        ({"model": []}, "Name a model to compare"),
+        ({"model": ["pbn"]}, "Did you mean 'pbm'"),
         ({"holdout": 0.0}, "holdout is 0"),
         ({"holdout": 1.0}, "holdout is 1"),
         ({"seed": -1}, "seed is -1"),
@@ -398,7 +398,7 @@ def test_wrong_settings(wrong: dict[str, object], said: str) -> None:
 def test_counts_have_forgotten_whole_lists() -> None:
     counts = strategies.count([("q", ("a",), (1,))])
     with pytest.raises(UsageError, match="do not keep whole lists"):
-        compare(counts)  # type: ignore[arg-type]
+        compare(counts)
 
 
 def test_logs_that_name_things_differently() -> None:
@@ -517,7 +517,7 @@ def test_what_comes_next(logs: Path) -> None:
 def test_tables_in_memory_may_be_the_same_too(logs: Path) -> None:
     table = pq.read_table(logs / "pbm.parquet")
     with pytest.warns(PrudentWarning, match="the Table is both fitted and scored"):
-        prudent.compare(prudent.Log(table), prudent.Log(table), models="pbm")
+        prudent.compare(prudent.Log(table), prudent.Log(table), model="pbm")
 
 
 @pytest.mark.parametrize("share", ["a", None, float("nan")])
@@ -667,7 +667,7 @@ def test_real_clicks() -> None:
     """Fitted to the first days and scored on later ones, as the page on comparing models shows."""
     folder = Path(os.environ["PRUDENT_DATA"]) / "yandex"
     train, test = (read_yandex(folder / f"{part}.tsv.gz") for part in ("train", "test"))
-    found = compare(train, test, models=["dcm", "dcm(tail=truncate)", "pbm", "cm"])
+    found = compare(train, test, model=["dcm", "dcm(tail=truncate)", "pbm", "cm"])
     expected = {
         "CTR by position": (-3.855, 1.488, 1.488),
         "CTR by item": (-3.575, 1.442, 1.442),

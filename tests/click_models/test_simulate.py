@@ -30,7 +30,7 @@ from prudent.click_models.simulate import (
     write_log,
     write_truth,
 )
-from prudent.counts.counts import count
+from prudent.counts.count import count
 from prudent.logs.log import Layout, Log
 from tests.fitted import kind_of, position_parameter
 

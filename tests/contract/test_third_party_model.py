@@ -30,8 +30,8 @@ assert policy.explain(next(iter(policy))).candidates
 found = {
     "auto": prudent.rank(counts).manifest.settings["model"],
     "compare": [score.model for score in prudent.compare(prudent.Log(log)).scores],
-    "tune": prudent.tune(prudent.Log(log), model=model, bounds=["mle"], repetitions=2).model,
-    "evaluate": [estimate.value for estimate in prudent.evaluate(policy, holdout, estimators=estimators)],
+    "tune": prudent.tune(prudent.Log(log), model=model, bound=["mle"], repetitions=2).model,
+    "evaluate": [estimate.value for estimate in prudent.evaluate(policy, holdout, estimator=estimators)],
     "gate": prudent.gate(policy, holdout, estimator=f"dm(model={model})").estimate.lift,
     "per context": prudent.gate_contexts(policy, holdout, estimator=f"dm(model={model})").better,
     "diff": dict(prudent.diff(policy, prudent.rank(counts, model="cm")).contexts),
@@ -62,7 +62,7 @@ def model(request: pytest.FixtureRequest) -> str:
 def folder(model: str, environment: Mapping[str, str], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A log that the model itself has simulated, in two parts."""
     folder = tmp_path_factory.mktemp("log")
-    settings = ["--contexts", 6, "--min-items", 6, "--max-items", 8, "--length", 4, "--zipf", 0, "--attraction", 2, 5]
+    settings = ["--contexts", 6, "--items", 6, 8, "--length", 4, "--zipf", 0, "--attraction", 2, 5]
     simulate = ["simulate", "--model", model, "--lists", 4_000, *settings, "-o", "log.parquet"]
     for command in (simulate, ["split", "log.parquet", "-o", "parts"]):
         done = run_process(*command, env=environment, folder=folder)
@@ -91,10 +91,21 @@ def test_every_command_takes_the_model(model: str, folder: Path, environment: Ma
     estimators = ["-e", f"dm(model={model})", "-e", f"dr(model={model}, clip=10)"]
     evaluated = run("evaluate", "policy.parquet", "--log", holdout, *estimators, "--json")
     assert all(estimate["value"] > 0 for estimate in json.loads(evaluated.out))
-    judged = ["policy.parquet", "--log", holdout, "-e", f"dm(model={model})"]
-    run("gate", *judged, codes=(0, 1))
-    run("gate", *judged, "--per-context", "-o", "mixed.parquet", codes=(0, 1))
-    run("report", *judged, "-o", "report.html", "--scores", "scores.parquet", "--train", train)
+    judged = ["policy.parquet", "--log", holdout]
+    run("gate", *judged, "-e", f"dm(model={model})", codes=(0, 1))
+    run("gate-contexts", *judged, "-e", f"dm(model={model})", "-o", "mixed.parquet", codes=(0, 1))
+    run(
+        "report",
+        *judged,
+        "-e",
+        f"dm(model={model})",
+        "-o",
+        "report.html",
+        "--scores",
+        "scores.parquet",
+        "--train",
+        train,
+    )
     assert model in (folder / "report.html").read_text(encoding="utf-8")
     assert "before" in run("diff", "policy.parquet", "other.parquet").out
 

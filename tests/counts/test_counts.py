@@ -395,10 +395,10 @@ def test_counts_do_not_take_the_place_of_what_they_are_made_from(tmp_path: Path)
     log = tmp_path / "log.parquet"
     pq.write_table(table(SMALL), log)
     before = log.read_bytes()
-    with pytest.raises(UsageError, match="overwritten by its own result"):
+    with pytest.raises(UsageError, match="is named twice"):
         prudent.count(prudent.Log(log), to=log)
     counts = prudent.count(prudent.Log(log), to=tmp_path / "counts.parquet")
-    with pytest.raises(UsageError, match="overwritten by its own result"):
+    with pytest.raises(UsageError, match="is named twice"):
         prudent.rank(counts, "cm").write(tmp_path / "counts.parquet")
     for inside in (("count", tmp_path, "-o", tmp_path / "total.parquet"), ("count", log, log, "-o", "x.parquet")):
         assert run(*inside).code == 2

@@ -268,8 +268,10 @@ def test_days_that_cannot_be_written(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="Say in which folder the day 2026-11-15 goes"):
         prudent.count(log, day="2026-11-15")
     (tmp_path / "file").touch()
-    with pytest.raises(WriteError, match="Cannot make the folder"):
+    with pytest.raises(UsageError, match=r"needs the folder of all days, and .*file is a file"):
         prudent.count(log, to=tmp_path / "file", day="2026-11-15")
+    with pytest.raises(WriteError, match="Cannot make the folder"):
+        prudent.count(log, to=tmp_path / "file" / "counts", day="2026-11-15")
     write_files(tmp_path, SMALL, "counts/day=2026-11-01..2026-11-05/counts.parquet")
     for day in (1, 3, 5):
         with pytest.raises(CountsError, match=rf"2026-11-0{day} was merged into .*day=2026-11-01\.\.2026-11-05 and"):
@@ -433,7 +435,7 @@ def test_compact_on_the_command_line(folder: Path) -> None:
             2,
             "counts is a folder. Set the day of these lists",
         ),
-        (["count", "log.parquet", "-o", "x.parquet", "--day", "2026-11-04"], 2, "--day needs the folder of all days"),
+        (["count", "log.parquet", "-o", "x.parquet", "--day", "2026-11-04"], 2, "needs the folder of all days"),
         (
             ["count", "log.parquet", "-o", "log.parquet", "--day", "2026-11-04"],
             2,
@@ -514,7 +516,7 @@ def write(kind, day):
     bad = ", ".join([f"('{kind}', ['x', 'x'], [1, 0])"] * BAD[kind])
     with duckdb.connect() as connection:
         log = connection.sql(f"select * from (values {good}, {bad}) t(context, items, clicks)")
-        prudent.count(prudent.Log(log), prudent.DuckDB(threads=1), folder / "counts", max_rejected=1, day=day)
+        prudent.count(prudent.Log(log), engine=prudent.DuckDB(threads=1), to=folder / "counts", max_rejected=1, day=day)
 
 def look():  # how many days are of kind a and b, as 16 * a + b
     counts = prudent.Counts.read(folder / "counts", engine=prudent.DuckDB(threads=1))
@@ -553,7 +555,7 @@ for number in range(kills):
 COMPACTING = """
 def run():
     (folder / "ready").touch()
-    prudent.compact(folder / "counts", "2026-11-05", prudent.DuckDB(threads=1))
+    prudent.compact(folder / "counts", "2026-11-05", engine=prudent.DuckDB(threads=1))
 
 for day in range(1, 7):
     result(lambda: write("ab"[day % 2], f"2026-11-0{day}"))

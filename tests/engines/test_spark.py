@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 
 import prudent
 from prudent.base.errors import PrudentError
-from prudent.counts.counts import QUERY
+from prudent.counts.count import QUERY
 from prudent.logs.log import Layout
 from prudent.storage import sketch
 from prudent.storage.manifest import Tally
@@ -239,7 +239,7 @@ def test_the_sample_of_lists(session: SparkSession, tmp_path: Path, monkeypatch:
     lists = [row for row in expected if row[2] == 0]
     assert 2 <= len({row[0] for row in lists}) < 60
     assert min(row[6] for row in lists) == 2
-    folder = prudent.count(both, prudent.Spark(session), tmp_path / "counts")
+    folder = prudent.count(both, engine=prudent.Spark(session), to=tmp_path / "counts")
     assert len(folder.files) > 1
     assert duckdb.execute(f"from '{tmp_path}/counts/*.parquet' order by all").fetchall() == expected
 
@@ -251,7 +251,7 @@ def test_skewed_log(session: SparkSession, tmp_path: Path) -> None:
     many.conf.set("spark.sql.shuffle.partitions", "8")
     many.conf.set("spark.sql.adaptive.coalescePartitions.enabled", "false")
     many.conf.set("spark.sql.files.openCostInBytes", "128MB")  # so that the files stay apart when they are read back
-    prudent.count(prudent.Log(tmp_path / "log.parquet"), prudent.Spark(many), tmp_path / "counts")
+    prudent.count(prudent.Log(tmp_path / "log.parquet"), engine=prudent.Spark(many), to=tmp_path / "counts")
     cells = f"from read_parquet('{tmp_path}/counts/*.parquet', filename = true) where position > 0"
     sizes = [n for (n,) in duckdb.execute(f"select count(*) {cells} group by filename").fetchall()]
     assert len(sizes) == 8
@@ -268,6 +268,6 @@ def test_the_query_is_the_shared_text(quick: SparkSession, monkeypatch: pytest.M
 
     monkeypatch.setattr(SparkSession, "sql", ask)
     engine, log = prudent.Spark(quick), prudent.Log(quick.createDataFrame(table(SMALL)))
-    prudent.count(log, engine)
+    prudent.count(log, engine=engine)
     (text,) = asked
     assert text.endswith(QUERY)

@@ -390,18 +390,18 @@ def test_counts_go_to_a_folder(away: bool, elsewhere: Path, tmp_path: Path, remo
     at, target = (elsewhere, "viewfs://elsewhere/logs/counts") if away else (tmp_path, str(tmp_path / "counts"))
     expected = prudent.count(log, max_rejected=1)
     for _ in range(2):  # the second replaces the first
-        assert prudent.count(log, remote, target, max_rejected=1).tally == expected.tally
+        assert prudent.count(log, engine=remote, to=target, max_rejected=1).tally == expected.tally
     assert read(at / "counts") == duckdb.execute(f"from '{expected.files[0]}' order by all").fetchall()
     before = sorted((at / "counts").iterdir())
     with pytest.raises(LogError, match="1 of 4 lists"):
-        prudent.count(log, remote, target)
+        prudent.count(log, engine=remote, to=target)
     assert sorted((at / "counts").iterdir()) == before
     assert not [*at.glob(".*.part")]
 
 
 def test_part_files_say_what_they_are(tmp_path: Path, spark: prudent.Spark) -> None:
     pq.write_table(table(SMALL), tmp_path / "log.parquet")
-    prudent.count(prudent.Log(tmp_path / "log.parquet"), spark, tmp_path / "counts")
+    prudent.count(prudent.Log(tmp_path / "log.parquet"), engine=spark, to=tmp_path / "counts")
     for file in (tmp_path / "counts").glob("*.parquet"):
         said = pq.read_metadata(file).metadata[b"org.apache.spark.sql.parquet.row.metadata"]
         (n,) = (field for field in json.loads(said)["fields"] if field["name"] == "n")
@@ -414,11 +414,11 @@ def test_folders_and_files_that_are_no_counts_stay(tmp_path: Path, spark: pruden
     (tmp_path / "notes").write_text("mine")
     log = prudent.Log(tmp_path / "log.parquet")
     with pytest.raises(WriteError, match=r"notes: it is a file, and Spark writes a folder\. Choose another"):
-        prudent.count(log, spark, tmp_path / "notes")
+        prudent.count(log, engine=spark, to=tmp_path / "notes")
     (tmp_path / "folder").mkdir()
     (tmp_path / "folder/notes").write_text("mine")
     with pytest.raises(WriteError, match=r"the folder contains notes\. Choose a new folder\."):
-        prudent.count(log, spark, tmp_path / "folder")
+        prudent.count(log, engine=spark, to=tmp_path / "folder")
     with pytest.raises(UsageError, match="Cannot open nosuch://x/y: Unrecognized"):
-        prudent.count(log, spark, "nosuch://x/y")
+        prudent.count(log, engine=spark, to="nosuch://x/y")
     assert (tmp_path / "folder/notes").read_text() == "mine"

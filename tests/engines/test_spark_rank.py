@@ -108,7 +108,7 @@ def test_days_of_which_the_older_weigh_less(log: Path, quick: SparkSession, tmp_
 
 def test_counts_that_spark_made(log: Path, counts: prudent.Counts, quick: SparkSession, tmp_path: Path) -> None:
     engine = prudent.Spark(quick)
-    made = prudent.count(prudent.Log(str(log)), engine, f"file:{tmp_path}/counts")
+    made = prudent.count(prudent.Log(str(log)), engine=engine, to=f"file:{tmp_path}/counts")
     assert made == counts
     assert (tmp_path / "counts.manifest.json").read_text() == made.manifest.to_text()
     found = prudent.rank(f"file:{tmp_path}/counts", engine=engine, to=f"file:{tmp_path}/policy").manifest
@@ -128,7 +128,7 @@ def test_days_that_spark_counted(log: Path, quick: SparkSession, tmp_path: Path)
     ):
         pq.write_table(part, tmp_path / "day.parquet")
         for _ in range(2):
-            prudent.count(prudent.Log(tmp_path / "day.parquet"), engine, tmp_path / "counts", day=day)
+            prudent.count(prudent.Log(tmp_path / "day.parquet"), engine=engine, to=tmp_path / "counts", day=day)
             prudent.count(prudent.Log(tmp_path / "day.parquet"), to=tmp_path / "ours", day=day)
     one, other = (prudent.Counts.read(tmp_path / name, half_life="1d") for name in ("counts", "ours"))
     assert one == other
@@ -280,13 +280,13 @@ def test_nothing_is_replaced_that_is_not_ours(
         target.parent.mkdir(parents=True)
         shutil.copy(log, target)
         with pytest.raises(WriteError, match="Cannot write"):
-            prudent.count(prudent.Log(str(log)), engine, tmp_path / name)
+            prudent.count(prudent.Log(str(log)), engine=engine, to=tmp_path / name)
         assert target.exists()
     with pytest.raises(UsageError, match="would replace"):
-        prudent.count(prudent.Log(str(tmp_path / "mine")), engine, tmp_path / "mine")
+        prudent.count(prudent.Log(str(tmp_path / "mine")), engine=engine, to=tmp_path / "mine")
     with pytest.raises(UsageError, match="would replace"):
         prudent.rank(counts, engine=engine, to=counts.files[0].parent)
-    prudent.count(prudent.Log(str(log)), engine, tmp_path / "counts")
+    prudent.count(prudent.Log(str(log)), engine=engine, to=tmp_path / "counts")
     with pytest.raises(WriteError, match="have the columns context, item, position"):
         prudent.rank(counts, engine=engine, to=tmp_path / "counts")
 
@@ -296,9 +296,9 @@ def test_a_merged_day_is_not_counted_again(log: Path, quick: SparkSession, tmp_p
         prudent.count(prudent.Log(log), to=tmp_path / "counts", day=day)
     prudent.compact(tmp_path / "counts", before="2026-11-03")
     with pytest.raises(CountsError, match="was merged into"):
-        prudent.count(prudent.Log(str(log)), prudent.Spark(quick), tmp_path / "counts", day="2026-11-01")
+        prudent.count(prudent.Log(str(log)), engine=prudent.Spark(quick), to=tmp_path / "counts", day="2026-11-01")
     (tmp_path / "stopped/day=2026-11-01..2026-11-02").mkdir(parents=True)  # merged nothing: there is no file in it
-    prudent.count(prudent.Log(str(log)), prudent.Spark(quick), tmp_path / "stopped", day="2026-11-01")
+    prudent.count(prudent.Log(str(log)), engine=prudent.Spark(quick), to=tmp_path / "stopped", day="2026-11-01")
 
 
 @pytest.mark.parametrize("what", ["damaged", "none", "candidates", "table"])
@@ -341,11 +341,11 @@ def test_count_and_rank_on_the_command_line(log: Path, counts: prudent.Counts, t
 
 def test_what_is_no_log_no_counts_and_no_engine(counts: prudent.Counts, quick: SparkSession, tmp_path: Path) -> None:
     wrong: Any = quick
-    with pytest.raises(UsageError, match="takes a Log, not a DataFrame"):
-        prudent.count(wrong.range(1), prudent.Spark(quick))
+    with pytest.raises(LogError, match="has no column 'context'"):
+        prudent.count(wrong.range(1), engine=prudent.Spark(quick))
     for call in (
         lambda: prudent.rank(counts, engine=wrong, to=tmp_path / "x"),
-        lambda: prudent.count(prudent.Log("x.parquet"), wrong),
+        lambda: prudent.count(prudent.Log("x.parquet"), engine=wrong),
     ):
         with pytest.raises(UsageError, match=r"The engine is <pyspark.*: prudent\.DuckDB\(\.\.\.\) or"):
             call()
@@ -360,7 +360,10 @@ def test_counts_and_policies_elsewhere(
     shutil.copy(log, elsewhere / "log.parquet")
     (elsewhere / "days").mkdir()
     made = prudent.count(
-        prudent.Log("viewfs://elsewhere/logs/log.parquet"), remote, "viewfs://elsewhere/logs/days", day="2026-11-15"
+        prudent.Log("viewfs://elsewhere/logs/log.parquet"),
+        engine=remote,
+        to="viewfs://elsewhere/logs/days",
+        day="2026-11-15",
     )
     assert made.files == ()
     assert made == counts

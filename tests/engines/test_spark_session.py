@@ -56,7 +56,7 @@ def test_settings_of_a_session_hold_for_files(session: SparkSession, tmp_path: P
     mine.conf.set("spark.sql.adaptive.enabled", "false")
     mine.conf.set("spark.sql.files.openCostInBytes", "128MB")
     pq.write_table(table(SMALL), tmp_path / "log.parquet")
-    prudent.count(prudent.Log(tmp_path / "log.parquet"), prudent.Spark(mine), tmp_path / "counts")
+    prudent.count(prudent.Log(tmp_path / "log.parquet"), engine=prudent.Spark(mine), to=tmp_path / "counts")
     assert len([*(tmp_path / "counts").glob("*.parquet")]) == 3 + 1, "and one for the sample of lists"
 
 
@@ -74,7 +74,9 @@ def test_most_names_decide_what_names_are_to_both_engines(session: SparkSession,
     one = '{"context": %s, "items": ["a", "b"], "clicks": [1, 0]}'
     (tmp_path / "log.jsonl").write_text("\n".join([one % 7] * 10_050 + [one % '"x"'] * 10_060) + "\n")
     log = prudent.Log(tmp_path / "log.jsonl")
-    here, there = (prudent.count(log, engine, max_rejected=1) for engine in (prudent.DuckDB(), prudent.Spark(session)))
+    here, there = (
+        prudent.count(log, engine=engine, max_rejected=1) for engine in (prudent.DuckDB(), prudent.Spark(session))
+    )
     assert here.tally == there.tally
     assert here.tally.lists == 10_060
     assert here == there
@@ -102,7 +104,7 @@ def test_counts_of_a_cluster_come_through_the_driver(session: SparkSession, tmp_
         patch.setattr(
             RuntimeConfig, "get", lambda conf, key, *rest: "yarn" if key == "spark.master" else get(conf, key)
         )
-        assert prudent.count(log, prudent.Spark(cluster), tmp_path / "counts.parquet") == prudent.count(log)
+        assert prudent.count(log, engine=prudent.Spark(cluster), to=tmp_path / "counts.parquet") == prudent.count(log)
 
 
 # --- DataFrames -------------------------------------------------------------------------------------------------------

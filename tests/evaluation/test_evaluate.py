@@ -114,7 +114,7 @@ def test_files_give_what_plain_loops_give(policy: prudent.Policy, tmp_path: Path
         rows = [dict(zip(table, row, strict=True)) for row in zip(*table.values(), strict=True)]
         (tmp_path / "log.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
         log = prudent.Log(tmp_path / "log.jsonl", **how)
-    actual = prudent.evaluate(policy, log, estimators=["ips", "snips", "prefix-ips", "ip-ips"])
+    actual = prudent.evaluate(policy, log, estimator=["ips", "snips", "prefix-ips", "ip-ips"])
     same(actual["ips"], reference.ips(lists, POLICY, "clicks", known))
     same(actual["snips"], reference.ips(lists, POLICY, "clicks", known, normalize=known))
     same(actual["prefix-ips"], reference.prefix_ips(lists, POLICY, "clicks", known))
@@ -129,14 +129,14 @@ def test_a_propensity_for_whole_lists(tmp_path: Path) -> None:
     log = prudent.Log(pa.table(as_lists(lists, "whole")), propensity="p")
     full = {"q": ("c", "a", "b"), "r": ("a", "b", "c")}
     policy = prudent.Policy.read(policy_file(tmp_path / "full.parquet", full))
-    actual = prudent.evaluate(policy, log, estimators=["ips", "prefix-ips"])
+    actual = prudent.evaluate(policy, log, estimator=["ips", "prefix-ips"])
     same(actual["ips"], reference.ips(lists, full, "clicks", known=True))
     assert actual["ips"].why == ""
     same(actual["prefix-ips"], reference.prefix_ips(lists, full, "clicks", known=False))
     assert "not to their first items" in actual["prefix-ips"].why
     short = {"q": ("c", "a"), "r": ("a", "b")}
     policy = prudent.Policy.read(policy_file(tmp_path / "short.parquet", short))
-    actual = prudent.evaluate(policy, log, estimators="ips")
+    actual = prudent.evaluate(policy, log, estimator="ips")
     same(actual["ips"], reference.ips(lists, short, "clicks", known=False))
     assert "longer lists" in actual["ips"].why
 
@@ -147,11 +147,11 @@ def test_a_list_without_a_propensity_is_rejected(policy: prudent.Policy, bad: fl
     table["p"][7] = bad
     log = prudent.Log(pa.table(table), propensity="p")
     with pytest.warns(PrudentWarning, match="1 of 300 lists were rejected: 1 × propensity"):
-        actual = prudent.evaluate(policy, log, estimators="snips")
+        actual = prudent.evaluate(policy, log, estimator="snips")
     assert actual.manifest.sources["holdout"].tally.rejected == {"propensity outside (0, 1]": 1}
     assert actual.manifest.sources["holdout"].tally.lists == 299
     with pytest.raises(LogError, match="propensity"):
-        prudent.evaluate(policy, log, estimators="snips", max_rejected=0.001)
+        prudent.evaluate(policy, log, estimator="snips", max_rejected=0.001)
 
 
 def test_what_cannot_be_evaluated(policy: prudent.Policy) -> None:
@@ -163,9 +163,9 @@ def test_what_cannot_be_evaluated(policy: prudent.Policy) -> None:
     with pytest.raises(UsageError, match="Did you mean 'bootstrap'"):
         prudent.evaluate(policy, log, interval="bootstrp")  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="Known: dm, dr"):
-        prudent.evaluate(policy, log, estimators="magic")
+        prudent.evaluate(policy, log, estimator="magic")
     with pytest.raises(UsageError, match="at least one"):
-        prudent.evaluate(policy, log, estimators=[])
+        prudent.evaluate(policy, log, estimator=[])
     with pytest.raises(UsageError, match="counts do not keep whole lists"):
         prudent.evaluate(policy, prudent.count(log))
     with pytest.raises(UsageError, match="is not a policy"):
@@ -185,7 +185,7 @@ def test_what_cannot_be_evaluated(policy: prudent.Policy) -> None:
 def test_settings_that_are_no_numbers(policy: prudent.Policy, setting: Any) -> None:
     log = prudent.Log(pa.table(as_lists(some_lists())))
     with pytest.raises(UsageError, match="a number above 0 and below 1"):
-        prudent.evaluate(policy, log, estimators="ips", confidence=setting)
+        prudent.evaluate(policy, log, estimator="ips", confidence=setting)
     with pytest.raises(UsageError, match=r"above 0\.5 and below 1"):
         prudent.gate(policy, log, confidence=setting)
     with pytest.raises(UsageError, match=r"such as 0\.01 for 1% more"):
@@ -196,7 +196,7 @@ def test_settings_that_are_no_numbers(policy: prudent.Policy, setting: Any) -> N
 def test_what_is_no_estimator(policy: prudent.Policy, estimator: Any) -> None:
     log = prudent.Log(pa.table(as_lists(some_lists())))
     for ask in (
-        lambda: prudent.evaluate(policy, log, estimators=estimator),
+        lambda: prudent.evaluate(policy, log, estimator=estimator),
         lambda: prudent.gate(policy, log, estimator=estimator),
     ):
         with pytest.raises(UsageError, match=r"is not an estimator\. Known: dm, dr"):
@@ -205,14 +205,14 @@ def test_what_is_no_estimator(policy: prudent.Policy, estimator: Any) -> None:
 
 def test_each_estimator_is_asked_once(policy: prudent.Policy) -> None:
     log = prudent.Log(pa.table(as_lists(some_lists())))
-    actual = prudent.evaluate(policy, log, estimators=["dr(clip=10)", "ips", "dr(clip=10.0)", "ips"])
+    actual = prudent.evaluate(policy, log, estimator=["dr(clip=10)", "ips", "dr(clip=10.0)", "ips"])
     assert [estimate.estimator for estimate in actual] == ["dr(clip=10)", "ips"]
 
 
 def test_any_spelling_finds_its_estimate(policy: prudent.Policy) -> None:
     log = prudent.Log(pa.table(as_lists(some_lists())))
     spellings = ["dr( clip = 10, model=dcm(tail=truncate) )", "dm(model=pbm(examination=[1, .5, .4]))", "ips(clip=inf)"]
-    actual = prudent.evaluate(policy, log, estimators=spellings)
+    actual = prudent.evaluate(policy, log, estimator=spellings)
     assert [one.estimator for one in actual] == [
         "dr(model=dcm(tail=truncate), clip=10)",
         "dm(model=pbm(examination=[1, 0.5, 0.4]))",
@@ -287,7 +287,7 @@ def test_every_estimator_has_words() -> None:
 
 def test_results_as_tables(policy: prudent.Policy) -> None:
     actual = prudent.evaluate(
-        policy, prudent.Log(pa.table(as_lists(some_lists()))), estimators=["ips", "dr", "ip-ips"], reward="any-click"
+        policy, prudent.Log(pa.table(as_lists(some_lists()))), estimator=["ips", "dr", "ip-ips"], reward="any-click"
     )
     assert isinstance(actual, Evaluation)
     assert [estimate.estimator for estimate in actual] == ["ips", "dr", "ip-ips"]
@@ -304,7 +304,7 @@ def test_results_as_tables(policy: prudent.Policy) -> None:
 
 def test_nothing_clicked_has_no_lift(policy: prudent.Policy) -> None:
     lists = [one._replace(clicks=(0,) * len(one.items)) for one in some_lists()]
-    estimate = prudent.evaluate(policy, prudent.Log(pa.table(as_lists(lists))), estimators="ips")[0]
+    estimate = prudent.evaluate(policy, prudent.Log(pa.table(as_lists(lists))), estimator="ips")[0]
     assert (estimate.value, estimate.logged, estimate.lift) == (0, 0, None)
     verdict = prudent.gate(policy, prudent.Log(pa.table(as_lists(lists))), estimator="ips")
     assert not verdict
@@ -537,7 +537,7 @@ def test_gate_says_yes_or_no(files: tuple[Path, Path], tmp_path: Path) -> None:
     assert said["verdict"] == "fail"
     assert said["why"].endswith("not above +300%")
     mixed = tmp_path / "mixed.parquet"
-    done = run(*gate, "--per-context", "-o", mixed, "--json")
+    done = run("gate-contexts", *gate[1:], "-o", mixed, "--json")
     assert done.code == 0
     assert json.loads(done.out)["better"] == 9
     assert prudent.Policy.read(mixed).manifest.results["mixed"]["better"] == 9
@@ -573,10 +573,10 @@ def test_numbers_that_are_none(files: tuple[Path, Path], option: str, written: s
 
 
 def test_commands_say_what_is_wrong(files: tuple[Path, Path], tmp_path: Path) -> None:
-    gate = "gate", files[0], "--log", files[1]
-    assert run(*gate, "--per-context").code == 2
-    assert run(*gate, "--per-context", "-o", files[0]).code == 2
-    assert run(*gate, "--per-context", "-o", tmp_path / "m.parquet", "-e", "ips").code == 2
+    mix = "gate-contexts", files[0], "--log", files[1]
+    assert run(*mix).code == 2
+    assert run(*mix, "-o", files[0]).code == 2
+    assert run(*mix, "-o", tmp_path / "m.parquet", "-e", "ips").code == 2
     assert run("gate", files[0], "--log", tmp_path / "none.parquet").code == 3
     assert run("gate", files[1], "--log", files[1]).code == 3
     assert run("evaluate", files[0], "--log", files[1], "--propensity", "p").code == 3
@@ -587,7 +587,7 @@ def test_commands_say_what_is_wrong(files: tuple[Path, Path], tmp_path: Path) ->
 
 def test_results_are_values_in_frames_and_arrow(policy: prudent.Policy) -> None:
     log = prudent.Log(pa.table(as_lists(some_lists())))
-    evaluation = prudent.evaluate(policy, log, estimators=["ips", "dr", "ip-ips"], reward="any-click")
+    evaluation = prudent.evaluate(policy, log, estimator=["ips", "dr", "ip-ips"], reward="any-click")
     frame = evaluation.to_frame()
     assert frame["value"][0] == evaluation["ips"].value
     assert pa.table(evaluation).to_pylist() == evaluation.to_json()
@@ -609,7 +609,7 @@ def test_a_verdict_prints_one_short_line(policy: prudent.Policy) -> None:
 
 def test_paths_will_do(files: tuple[Path, Path]) -> None:
     policy, log = files
-    one = prudent.evaluate(policy, str(log), estimators="ips")
-    assert one.to_json() == prudent.evaluate(prudent.Policy.read(policy), prudent.Log(log), estimators="ips").to_json()
+    one = prudent.evaluate(policy, str(log), estimator="ips")
+    assert one.to_json() == prudent.evaluate(prudent.Policy.read(policy), prudent.Log(log), estimator="ips").to_json()
     assert prudent.gate(str(policy), log).passed == prudent.gate(policy, prudent.Log(log)).passed
     assert gate_contexts(policy, log).better == 9

@@ -263,7 +263,7 @@ def test_order_of_rows_and_threads_do_not_matter(log: Path) -> None:
 
     table = pq.read_table(log)
     shuffled = table.take(np.random.default_rng(5).permutation(len(table)))
-    few = {"bounds": ["exposure", "mle"], "deltas": [0.2, 0.9], "repetitions": 2}
+    few = {"bound": ["exposure", "mle"], "delta": [0.2, 0.9], "repetitions": 2}
     one, other = (
         tune(prudent.Log(of), engine=prudent.DuckDB(threads=threads), **few).to_json()  # type: ignore[arg-type]
         for of, threads in ((table, 1), (shuffled, 2))
@@ -273,7 +273,7 @@ def test_order_of_rows_and_threads_do_not_matter(log: Path) -> None:
 
 def test_edges() -> None:
     """One context, one position, lists of different lengths; later contexts that the past does not know."""
-    few = {"bounds": ["mle", "bayes"], "deltas": [0.1], "repetitions": 2, "model": "dcm"}
+    few = {"bound": ["mle", "bayes"], "delta": [0.1], "repetitions": 2, "model": "dcm"}
     single: list[LoggedList] = [("q", ("a",), (1,)), ("q", ("b",), (0,)), ("q", ("c",), (1,))] * 20
     assert len(tune(prudent.Log(strategies.table(single)), **few).settings) == 3  # type: ignore[arg-type]
     uneven: list[LoggedList] = [("q", ("a", "b", "c"), (1, 0, 1)), ("p", ("b",), (0,)), ("p", (" ",), (1,))] * 20
@@ -290,15 +290,15 @@ def test_edges() -> None:
 def test_auto_model_falls_back_on_its_rule() -> None:
     fixed: list[LoggedList] = [("q", ("a", "b"), (1, 1)), ("q", ("a", "b"), (0, 1)), ("q", ("a", "b"), (1, 0))] * 30
     with pytest.warns(prudent.PrudentWarning, match="not identified"):
-        assert tune(prudent.Log(strategies.table(fixed)), bounds=["mle"], repetitions=2).model == "dcm"
+        assert tune(prudent.Log(strategies.table(fixed)), bound=["mle"], repetitions=2).model == "dcm"
 
 
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        ({"bounds": ["bays"]}, "Did you mean 'bayes'"),
-        ({"deltas": [0.0]}, "delta is 0"),
-        ({"deltas": []}, "needs a δ"),
+        ({"bound": ["bays"]}, "Did you mean 'bayes'"),
+        ({"delta": [0.0]}, "delta is 0"),
+        ({"delta": []}, "needs a δ"),
         ({"model": "pbn"}, "Did you mean 'pbm'"),
         ({"repetitions": 1}, "repetitions is 1"),
         ({"holdout": 1.5}, "holdout is 1.5"),
@@ -313,7 +313,7 @@ def test_nothing_to_learn_from() -> None:
     with pytest.raises(LogError, match="no click"):
         tune(prudent.Log(strategies.table([("q", ("a",), (0,))] * 9)))
     with pytest.raises(UsageError, match="do not keep whole lists"):
-        tune(strategies.count([("q", ("a",), (1,))]))  # type: ignore[arg-type]
+        tune(strategies.count([("q", ("a",), (1,))]))
 
 
 def test_table_and_chart(tuned: Tuning) -> None:
@@ -349,9 +349,9 @@ def test_command(log: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({"bounds": []}, "Name a bound to try. Known: bayes, eb"),
-        ({"bounds": [], "deltas": []}, "Name a bound to try"),
-        ({"bounds": [3]}, "3 is not a bound. Known: bayes, eb"),
+        ({"bound": []}, "Name a bound to try. Known: bayes, eb"),
+        ({"bound": [], "delta": []}, "Name a bound to try"),
+        ({"bound": [3]}, "3 is not a bound. Known: bayes, eb"),
         ({"model": 3}, "3 is not a click model. Known: auto, cm"),
         ({"holdout": "a"}, "holdout is 'a'; it is a share"),
     ],

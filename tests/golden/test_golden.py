@@ -108,10 +108,10 @@ def make(logs: dict[str, Path], to: Path) -> Result:
     actual["evaluate"] = numbers(prudent.evaluate(policy, later).to_json())
     actual["evaluate propensity"] = numbers(prudent.evaluate(policy, known, reward="any-click").to_json())
     actual["evaluate bernstein"] = numbers(
-        prudent.evaluate(policy, known, estimators="ips(clip=50)", interval="bernstein").to_json()
+        prudent.evaluate(policy, known, estimator="ips(clip=50)", interval="bernstein").to_json()
     )
     for model in ("cm", "dcm", "pbm"):
-        both = prudent.evaluate(policy, later, estimators=[f"dm(model={model})", f"dr(model={model}, clip=10)"])
+        both = prudent.evaluate(policy, later, estimator=[f"dm(model={model})", f"dr(model={model}, clip=10)"])
         actual[f"evaluate {model}"] = numbers(both.to_json())
     verdict = prudent.gate(policy, later, estimator="dr(model=pbm, clip=10)")
     actual["gate"] = [verdict.passed, verdict.estimate.lift, verdict.estimate.lift_low]

@@ -386,13 +386,13 @@ def test_a_policy_from_a_file_says_what_it_does_not_know(
     poor = lists.explain("shoes")
     assert [note[:30] for note in poor.notes] == ["Only listed items have scores:", "The incumbent lists and their "]
     assert all(one.rank and one.clicks is None and one.upper is not None for one in poor.candidates)
-    assert {one.item for one in lists.explain("shoes", counts).candidates} == {"a", "b", "c", "d"}
-    assert scored.explain("shoes", counts) == policy.explain("shoes")
+    assert {one.item for one in lists.explain("shoes", counts=counts).candidates} == {"a", "b", "c", "d"}
+    assert scored.explain("shoes", counts=counts) == policy.explain("shoes")
     assert scored.scores().fetchall() == policy.scores().fetchall()
 
 
 def test_the_counts_of_another_log_tell_what_was_shown_and_no_more(policy: prudent.Policy) -> None:
-    explanation = policy.explain("shoes", count(LISTS[:80]))
+    explanation = policy.explain("shoes", counts=count(LISTS[:80]))
     assert explanation.incumbent == ["a", "b"]
     assert all(one.clicks is None for one in explanation.candidates)
     assert {one.item: one.impressions for one in explanation.candidates}["d"] == 1
@@ -401,7 +401,7 @@ def test_the_counts_of_another_log_tell_what_was_shown_and_no_more(policy: prude
 
 def test_a_method_without_bounds_has_no_intervals(counts: prudent.Counts) -> None:
     policy = prudent.rank_baseline(prudent.Log(table(LISTS)), "ips", length=2)
-    explanation = policy.explain("shoes", counts)
+    explanation = policy.explain("shoes", counts=counts)
     assert all(one.lower is one.mean is one.upper is None for one in explanation.candidates)
     assert "ips has no bounds" in explanation.notes[0]
     assert explanation.prudent == policy["shoes"]
@@ -444,7 +444,7 @@ def test_names_are_integers_where_they_were(tmp_path: Path) -> None:
     policy = prudent.rank(count(lists), model="pbm")
     assert sorted(policy.explain(7).prudent) == [1, 2]
     with pytest.raises(PolicyError, match="contexts of the counts"):
-        policy.explain(7, count(LISTS))
+        policy.explain(7, counts=count(LISTS))
 
 
 def test_scores_must_be_scores_of_this_policy(policy: prudent.Policy, tmp_path: Path) -> None:

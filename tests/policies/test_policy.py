@@ -1,10 +1,10 @@
 """Look-up, iteration, and the way to a file and back."""
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -146,11 +146,12 @@ def test_the_table_begins_with_the_most_shown_and_has_even_digits() -> None:
 
 def test_it_is_a_mapping(policy: prudent.Policy) -> None:
     expected = {"007": ["07", "<b>"], "7": ["7", "7.0"], "running shoes": ["a", "b", "c", "d", "e"]}
-    assert isinstance(policy, Mapping)
     assert dict(policy) == dict(policy.items()) == expected
     assert list(policy.values()) == list(expected.values())
     assert list(policy.keys()) == list(expected)
     assert policy == expected
+    assert policy != {**expected, "7": ["7.0", "7"]}
+    assert policy != list(expected)
     assert ("7", ["7", "7.0"]) in policy.items()
 
 
@@ -167,7 +168,18 @@ def test_frames_and_arrow(policy: prudent.Policy) -> None:
     assert tuple(frame.columns) == COLUMNS
     assert frame["item"].tolist() == ["07", "<b>", "7", "7.0", "a", "b", "c", "d", "e"]
     assert pa.table(policy).to_pylist()[0]["context"] == "007"
+    assert pl.DataFrame(policy).rows() == policy.rows()
     assert len(policy.rows()) == 9
+
+
+def test_there_and_back(policy: prudent.Policy) -> None:
+    """The table of a policy makes an equal one, with its evidence; so does that of a policy without any."""
+    bare = prudent.Policy.from_table(pa.table({"context": ["b", "a"], "items": [["x", "y"], ["z"]]}), items="items")
+    for one in (policy, bare):
+        for table in (one.to_frame(), pl.DataFrame(one), pa.table(one), one.lists()):
+            again = prudent.Policy.from_table(table)
+            assert again == one
+            assert again.rows() == one.rows()
 
 
 # --- lists made elsewhere -----------------------------------------------------------------------------------------
@@ -193,7 +205,7 @@ def test_from_a_table_of_ranks(tmp_path: Path) -> None:
     assert prudent.Policy.read(tmp_path / "policy.parquet") == policy
     for spelling in ("jsonl", "csv", "sql", "redis"):
         prudent.export(policy, tmp_path / "out", format=spelling)
-    evaluation = prudent.evaluate(policy, prudent.Log(log_table([("b", ("x", "y"), (1, 0))] * 9)), estimators="ips")
+    evaluation = prudent.evaluate(policy, prudent.Log(log_table([("b", ("x", "y"), (1, 0))] * 9)), estimator="ips")
     assert evaluation["ips"].value == 1.0
 
 
@@ -202,7 +214,9 @@ def test_a_table_that_holds_no_lists(tmp_path: Path) -> None:
     with pytest.raises(PolicyError, match="such as that of 'a'"):
         prudent.Policy.from_table(table, item="item", rank="rank")
     with pytest.raises(UsageError, match="or the two columns"):
-        prudent.Policy.from_table(table)
+        prudent.Policy.from_table(table, items="item", rank="rank")
+    with pytest.raises(LogError, match="no column 'rank' for the rank"):
+        prudent.Policy.from_table(table.drop_columns("rank"))
     with pytest.raises(LogError, match="no column 'lists' for the items"):
         prudent.Policy.from_table(table, items="lists")
     with pytest.raises(UsageError, match="A int is not a policy"):

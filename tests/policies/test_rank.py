@@ -278,8 +278,6 @@ def test_refuses_a_list_without_positions() -> None:
         prudent.rank(count(LOG), length="3")  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="min_lists is -1"):
         prudent.rank(count(LOG), min_lists=-1)
-    with pytest.raises(UsageError, match="count takes a Log, not a str"):
-        prudent.count("x.parquet")  # type: ignore[arg-type]
 
 
 def test_refuses_a_log_without_clicks() -> None:

@@ -165,7 +165,7 @@ def test_what_it_is_made_from_is_not_overwritten(folder: Path) -> None:
     policy = prudent.Policy.read(folder / "policy.parquet", folder / "scores.parquet")
     for file in ("policy.parquet", "scores.parquet", "held_out.parquet"):
         before = (folder / file).read_bytes()
-        with pytest.raises(UsageError, match="would be overwritten by its own result"):
+        with pytest.raises(UsageError, match="is named twice"):
             report(policy, prudent.Log(folder / "held_out.parquet"), to=folder / file)
         assert (folder / file).read_bytes() == before
 

@@ -33,7 +33,7 @@ def test_tables_are_the_same_to_the_byte_in_one_process_and_in_two(tmp_path: Pat
     """By the command line, as users would; figures and all. The manifest says when that was, and how long it took."""
     how = ("reproduce", "top-query", "--repetitions", "2", "--deltas", "0.2,1")
     for processes in (1, 2):
-        ran = run(*how, "--processes", processes, "--output", tmp_path / str(processes))
+        ran = run(*how, "--processes", processes, "--to", tmp_path / str(processes))
         assert ran.code == 0, ran.err
         assert "top-query" in ran.text
     for end in FILES:
@@ -79,7 +79,7 @@ def test_a_killed_command_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     """Killed at any moment, with no chance to tidy up."""
     how = ("reproduce", "top-query", "--repetitions", "40", "--deltas", "0.2", "--methods", "mle", "--processes", "1")
     killed = tmp_path / "killed"
-    process = subprocess.Popen([*PROCESS, *how, "--output", str(killed)], stdout=subprocess.DEVNULL)
+    process = subprocess.Popen([*PROCESS, *how, "--to", str(killed)], stdout=subprocess.DEVNULL)
     deadline = time.monotonic() + 40
     while not list(killed.glob(".top-query.*.parts/main/*.npy")) and time.monotonic() < deadline:
         time.sleep(0.01)
@@ -96,9 +96,9 @@ def test_a_killed_command_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         return errors(self, seed, repetition)
 
     monkeypatch.setattr(Protocol, "errors", note)
-    assert run(*how, "--output", killed).code == 0
+    assert run(*how, "--to", killed).code == 0
     assert len(computed) == 6 * 40 - 10 * len(parts)
-    assert run(*how, "--output", tmp_path / "whole").code == 0
+    assert run(*how, "--to", tmp_path / "whole").code == 0
     for end in ("parquet", "csv", "repetitions.parquet"):
         assert (killed / f"top-query.{end}").read_bytes() == (tmp_path / "whole" / f"top-query.{end}").read_bytes()
     assert not list(killed.glob(".*"))
@@ -130,7 +130,7 @@ def test_a_killed_command_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 )
 def test_what_cannot_be_run_says_why(args: tuple[str, ...], message: str, tmp_path: Path) -> None:
     log = write(tmp_path / "log", ["nonsense"])
-    ran = run("reproduce", *(arg.format(log=log) for arg in args), "--output", tmp_path / "out", "--processes", "1")
+    ran = run("reproduce", *(arg.format(log=log) for arg in args), "--to", tmp_path / "out", "--processes", "1")
     assert ran.code == 2
     assert message.format(log=log) in ran.text
     assert not list(tmp_path.glob("out/[!.]*"))
@@ -139,7 +139,7 @@ def test_what_cannot_be_run_says_why(args: tuple[str, ...], message: str, tmp_pa
 def test_an_output_has_to_be_named() -> None:
     ran = run("reproduce", "top-query")
     assert ran.code == 2
-    assert "--output DIR" in ran.text
+    assert "--to DIR" in ran.text
 
 
 def test_a_log_that_is_none(tmp_path: Path) -> None:
@@ -180,7 +180,7 @@ def test_a_list_of_experiments() -> None:
 def test_help() -> None:
     ran = run("reproduce", "--help")
     assert ran.code == 0
-    for option in ("--output", "--data", "--format", "--repetitions", "--seed", "--deltas", "--methods", "--processes"):
+    for option in ("--to", "--data", "--format", "--repetitions", "--seed", "--deltas", "--methods", "--processes"):
         assert option in ran.out
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -21,6 +21,7 @@ from prudent.cli.options import (
     Seed,
     Time,
     command,
+    given,
 )
 from prudent.cli.output import busy, print_json, print_table, progress_bar, say, say_next, say_wrapped
 
@@ -40,41 +41,29 @@ def compare_command(
     model: Annotated[
         list[str] | None, typer.Option(help="Click model to compare: {click_models}; repeatable.", show_default="all")
     ] = None,
-    holdout: Holdout = 0.2,
-    by: By = "hash",
+    holdout: Holdout = None,
+    by: By = None,
     time: Time = None,
     length: Annotated[int | None, typer.Option(min=1, help="Cut lists after this position.")] = None,
-    seed: Seed = 0,
-    output: Chart = None,
-    max_rejected: MaxRejected = 0.01,
+    seed: Seed = None,
+    to: Chart = None,
+    max_rejected: MaxRejected = None,
     as_json: Json = False,
 ) -> None:
     """Compare click models on held-out lists.
 
     Each is fitted to one part of the log and scored on the other: log-likelihood per list, perplexity, and predicted and observed click rates by position.
     """  # noqa: E501 (a line break here would be one in a terminal)
-    _check_chart(output, [*logs, *(test or [])])
+    settings = given(holdout=holdout, by=by, time=time, seed=seed, length=length, max_rejected=max_rejected)
     with busy("Comparing"):
         comparison = prudent.compare(
-            log.open(logs),
-            log.open(test) if test else None,
-            **({"models": model} if model else {}),
-            holdout=holdout,
-            by=by,
-            time=time,
-            seed=seed,
-            length=length,
-            engine=log.engine,
-            max_rejected=max_rejected,
+            logs, test or None, model=model or None, to=to, engine=log.engine, **settings, **log.settings
         )
-    _write_chart(comparison, output)
     if as_json:
         print_json(comparison.to_json())
         return
     _show_comparison(comparison)
-    if output is not None:
-        say()
-        say(f"The chart is in {output}.")
+    _say_chart(to)
     chosen = ["--model", comparison.winner] if comparison.clear else []
     say_next("prudent", "rank", *logs, "-o", "policy.parquet", *log.again(), *chosen)
 
@@ -86,76 +75,49 @@ def tune_command(
     test: Test = None,
     bound: Annotated[
         list[str] | None,
-        typer.Option(
-            help="Bound to try, at every δ or at one: 'eb(delta=0.3)'; repeatable. Known: {bounds}.",
-            show_default="exposure, eb, hoeffding, mle",
-        ),
+        typer.Option(help="Bound to try, at every δ or at one: 'eb(delta=0.3)'; repeatable. Known: {bounds}."),
     ] = None,
-    delta: Annotated[
-        list[float] | None, typer.Option(help="δ to try bounds at; repeatable.", show_default="0.05 to 1")
-    ] = None,
-    model: Model = "auto",
+    delta: Annotated[list[float] | None, typer.Option(help="δ to try bounds at; repeatable.")] = None,
+    model: Model = None,
     length: Length = None,
-    repetitions: Annotated[int, typer.Option(min=2, help="Simulated logs to try every setting on.")] = 20,
-    holdout: Holdout = 0.2,
-    by: By = "hash",
+    repetitions: Annotated[int | None, typer.Option(min=2, help="Simulated logs to try every setting on.")] = None,
+    holdout: Holdout = None,
+    by: By = None,
     time: Time = None,
-    seed: Seed = 0,
-    output: Chart = None,
-    max_rejected: MaxRejected = 0.01,
+    seed: Seed = None,
+    to: Chart = None,
+    max_rejected: MaxRejected = None,
     as_json: Json = False,
 ) -> None:
     """Tune the bound and δ on logs simulated from yours.
 
     A click model fitted to the training lists simulates clicks on the logged lists; each setting ranks from them, and its lists are compared with the best ones. The held-out lists confirm the choice.
     """  # noqa: E501 (a line break here would be one in a terminal)
-    _check_chart(output, [*logs, *(test or [])])
-    tried: dict[str, Any] = {name: value for name, value in (("bounds", bound), ("deltas", delta)) if value}
+    settings = given(bound=bound, delta=delta, model=model, length=length, repetitions=repetitions)
+    settings |= given(holdout=holdout, by=by, time=time, seed=seed, max_rejected=max_rejected)
     with progress_bar() as update:
         tuning = prudent.tune(
-            log.open(logs),
-            log.open(test) if test else None,
-            **tried,
-            model=model,
-            length=length,
-            repetitions=repetitions,
-            holdout=holdout,
-            by=by,
-            time=time,
-            seed=seed,
+            logs,
+            test or None,
+            to=to,
             engine=log.engine,
-            max_rejected=max_rejected,
             progress=lambda done, total: update("Tuning", done, total),
+            **settings,
+            **log.settings,
         )
-    _write_chart(tuning, output)
     if as_json:
         print_json(tuning.to_json())
         return
     _show_tuning(tuning)
-    if output is not None:
-        say()
-        say(f"The chart is in {output}.")
+    _say_chart(to)
     chosen = [] if tuning.choice == tuning.default.bound else ["--bound", tuning.choice]
     say_next("prudent", "rank", *logs, "-o", "policy.parquet", *log.again(), *chosen)
 
 
-def _check_chart(output: Path | None, logs: Sequence[str]) -> None:
-    if output is not None:
-        from prudent.base.chart import check_chart
-        from prudent.logs.formats import find_files
-        from prudent.storage.files import check_output
-
-        check_chart(output)
-        check_output(output, find_files(logs), parquet=False)
-
-
-def _write_chart(result: Any, output: Path | None) -> None:
-    if output is not None:
-        from prudent.base.chart import render_chart
-        from prudent.storage.files import replacing
-
-        with replacing(output) as part:
-            part.write_bytes(render_chart(result.chart(), output))
+def _say_chart(to: Path | None) -> None:
+    if to is not None:
+        say()
+        say(f"The chart is in {to}.")
 
 
 def _show_comparison(comparison: "Comparison") -> None:

@@ -53,7 +53,7 @@ def diff_command(
         tuple[Path, Path] | None,
         typer.Option(metavar="OLD NEW", help="Their scores, which explain why an item entered or left a list."),
     ] = None,
-    output: Annotated[Path | None, option("--output", "-o", help="Parquet file for all changes.")] = None,
+    to: Annotated[Path | None, option("--to", "-o", help="Parquet file for all changes.")] = None,
     limit: Annotated[int, typer.Option(min=0, max=10_000, help="Contexts to show, those with most impressions.")] = 5,
     as_json: Json = False,
 ) -> None:
@@ -61,21 +61,15 @@ def diff_command(
 
     With [bold]--json[/bold], totals are complete; changes are limited to [bold]--limit[/bold] contexts.
     """
-    if output is not None:
-        from prudent.storage.files import check_output
-
-        check_output(output, [old, new, *(scores or ())])
     with busy("Comparing"):
-        difference = prudent.diff(old, new, scores=scores)
-        if output is not None:
-            difference.write(output)
+        difference = prudent.diff(old, new, scores=scores, to=to)
     if as_json:
         print_json({**difference.manifest.to_json(), **difference.sample(limit)})
         return
     _show_difference(difference, limit)
-    if output is not None:
+    if to is not None:
         say()
-        say(f"All changes are in {output}.")
+        say(f"All changes are in {to}.")
 
 
 def _show_difference(difference: "Difference", limit: int) -> None:

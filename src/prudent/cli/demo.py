@@ -7,7 +7,7 @@ import typer
 
 import prudent
 from prudent.base.text import several
-from prudent.cli.options import LayoutOption, Output, Seed, command
+from prudent.cli.options import LayoutOption, Seed, To, command, given
 from prudent.cli.output import busy, out, say
 
 
@@ -16,48 +16,49 @@ def demo_command(
     folder: Annotated[Path, typer.Argument(help="Folder for the log, the counts and the policy.")] = Path(
         "prudent-demo"
     ),
-    seed: Seed = 0,
+    seed: Seed = None,
 ) -> None:
     """Try everything on a simulated log, whose best lists are known."""
     from prudent.research.demo import demo
 
-    demo(folder, out, seed)
+    demo(folder, out, **given(seed=seed))
 
 
 @command("simulate", "Try it")
 def simulate_command(
-    output: Output,
+    to: To,
     truth: Annotated[Path | None, typer.Option(help="Also write the true attraction of every item.")] = None,
-    lists: Annotated[int, typer.Option(min=1, help="Number of lists.")] = 100_000,
-    model: Annotated[str, typer.Option(help="Click model: {click_models}; e.g. 'pbm(examination=[1, .5])'.")] = "pbm",
-    contexts: Annotated[int, typer.Option(min=1, help="Number of contexts.")] = 500,
-    min_items: Annotated[int, typer.Option(min=1, help="Fewest items of a context.")] = 20,
-    max_items: Annotated[int, typer.Option(min=1, help="Most items of a context.")] = 50,
-    length: Annotated[int, typer.Option(min=1, help="Items per list.")] = 10,
-    zipf: Annotated[float, typer.Option(min=0, help="Zipf exponent of context frequencies; 0 is uniform.")] = 1.0,
-    quality: Annotated[float, typer.Option(help="Quality of the logging policy: 1 good, 0 random, -1 reversed.")] = 1.0,
-    exploration: Annotated[float, typer.Option(min=0, help="Noise added to the logging policy, per list.")] = 1.0,
-    attraction: Annotated[tuple[float, float], typer.Option(help="a and b of attraction ~ Beta(a, b).")] = (1.2, 5.0),
-    layout: LayoutOption = "lists",
-    seed: Seed = 0,
+    lists: Annotated[int | None, typer.Option(min=1, help="Number of lists.")] = None,
+    model: Annotated[
+        str | None, typer.Option(help="Click model: {click_models}; e.g. 'pbm(examination=[1, .5])'.")
+    ] = None,
+    contexts: Annotated[int | None, typer.Option(min=1, help="Number of contexts.")] = None,
+    items: Annotated[
+        tuple[int, int] | None, typer.Option(metavar="FEWEST MOST", help="Fewest and most items of a context.")
+    ] = None,
+    length: Annotated[int | None, typer.Option(min=1, help="Items per list.")] = None,
+    zipf: Annotated[
+        float | None, typer.Option(min=0, help="Zipf exponent of context frequencies; 0 is uniform.")
+    ] = None,
+    quality: Annotated[
+        float | None, typer.Option(help="Quality of the logging policy: 1 good, 0 random, -1 reversed.")
+    ] = None,
+    exploration: Annotated[
+        float | None, typer.Option(min=0, help="Noise added to the logging policy, per list.")
+    ] = None,
+    attraction: Annotated[
+        tuple[float, float] | None, typer.Option(metavar="A B", help="a and b of attraction ~ Beta(a, b).")
+    ] = None,
+    layout: LayoutOption = None,
+    seed: Seed = None,
 ) -> None:
     """Simulate a click log with a known ground truth."""
+    settings = given(truth=truth, lists=lists, model=model, contexts=contexts, items=items, length=length, zipf=zipf)
+    settings |= given(quality=quality, exploration=exploration, attraction=attraction, layout=layout, seed=seed)
+    from prudent.click_models.simulate import LISTS
+
     with busy("Simulating"):
-        prudent.simulate(
-            output,
-            truth=truth,
-            lists=lists,
-            layout=layout,
-            seed=seed,
-            model=model,
-            contexts=contexts,
-            items=(min_items, max_items),
-            attraction=attraction,
-            zipf=zipf,
-            length=length,
-            quality=quality,
-            exploration=exploration,
-        )
-    say(f"Wrote {several(lists, 'list')} of {several(contexts, 'context')} to {output}.")
+        world = prudent.simulate(to, **settings)
+    say(f"Wrote {several(lists or LISTS, 'list')} of {several(len(world.contexts), 'context')} to {to}.")
     if truth is not None:
         say(f"The true attraction of every item is in {truth}.")

@@ -1,16 +1,16 @@
-"""`prudent evaluate`, `gate` and `split`: the value of a policy on lists it was not trained on."""
+"""`prudent evaluate`, `gate`, `gate-contexts` and `split`: the value of a policy on lists it was not trained on."""
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 from rich.markup import escape
 
 import prudent
-from prudent.base.errors import UsageError
 from prudent.base.text import plain, several
 from prudent.cli.options import (
+    Acknowledge,
     By,
     Holdout,
     HoldoutLog,
@@ -20,6 +20,8 @@ from prudent.cli.options import (
     Logs,
     MaxRejected,
     MinLift,
+    MinSupport,
+    OneSided,
     PolicyFile,
     Propensity,
     Replicates,
@@ -28,95 +30,72 @@ from prudent.cli.options import (
     Time,
     command,
     fraction,
+    given,
     option,
 )
 from prudent.cli.output import busy, out, print_json, print_table, say, say_next, say_wrapped
 
 if TYPE_CHECKING:
     from prudent.evaluation.evaluate import Evaluation
+    from prudent.evaluation.verdict import Outcome
 
 
 @command("evaluate", "Evaluate")
 def evaluate_command(
     policy: PolicyFile,
-    holdout: HoldoutLog,
-    log: LogOptions,
+    log: HoldoutLog,
+    columns: LogOptions,
     estimator: Annotated[
         list[str] | None,
-        option(
-            "--estimator",
-            "-e",
-            help="{estimators}; e.g. 'ips(clip=50)', 'dm(model=dcm)'; repeatable. [dim]Default: most of these.[/dim]",
-        ),
+        option("--estimator", "-e", help="{estimators}; e.g. 'ips(clip=50)', 'dm(model=dcm)'; repeatable."),
     ] = None,
-    reward: Reward = "clicks",
-    confidence: Annotated[float, option("--confidence", parser=fraction, help="Confidence level of intervals.")] = 0.95,
-    interval: Interval = "bootstrap",
-    replicates: Replicates = 200,
-    seed: Seed = 0,
+    reward: Reward = None,
+    confidence: Annotated[
+        float | None, option("--confidence", parser=fraction, help="Confidence level of intervals.")
+    ] = None,
+    interval: Interval = None,
+    replicates: Replicates = None,
+    seed: Seed = None,
     propensity: Propensity = None,
-    max_rejected: MaxRejected = 0.01,
+    max_rejected: MaxRejected = None,
     as_json: Json = False,
 ) -> None:
     """Estimate the value of a policy's lists on a holdout.
 
     Each estimator gives a value and a lift over the logged lists, with intervals, or the reason why it cannot.
     """
+    settings = given(estimator=estimator, reward=reward, confidence=confidence, interval=interval, seed=seed)
+    settings |= given(replicates=replicates, propensity=propensity, max_rejected=max_rejected)
     with busy("Evaluating"):
-        evaluation = prudent.evaluate(
-            prudent.Policy.read(policy),
-            log.open(holdout, propensity=propensity),
-            **({"estimators": estimator} if estimator else {}),
-            reward=reward,
-            confidence=confidence,
-            interval=interval,
-            replicates=replicates,
-            seed=seed,
-            engine=log.engine,
-            max_rejected=max_rejected,
-        )
+        evaluation = prudent.evaluate(policy, log, engine=columns.engine, **settings, **columns.settings)
     if as_json:
         print_json(evaluation.to_json())
         return
     _show_evaluation(evaluation)
     if any(estimate.known for estimate in evaluation):
-        options = [*log.again(), *(["--propensity", propensity] if propensity else [])]
-        options += ["--reward", reward] if reward != "clicks" else []
-        say_next("prudent", "gate", policy, *(word for name in holdout for word in ("--log", name)), *options)
+        options = [*columns.again(), *(["--propensity", propensity] if propensity else [])]
+        options += ["--reward", reward] if reward else []
+        say_next("prudent", "gate", policy, *(word for name in log for word in ("--log", name)), *options)
 
 
 @command("gate", "Evaluate")
 def gate_command(
     policy: PolicyFile,
-    holdout: HoldoutLog,
-    log: LogOptions,
-    min_lift: MinLift = 0.0,
-    confidence: Annotated[float, option("--confidence", parser=fraction, help="Confidence level, one-sided.")] = 0.95,
+    log: HoldoutLog,
+    columns: LogOptions,
+    min_lift: MinLift = None,
+    confidence: OneSided = None,
     estimator: Annotated[
-        str, option("--estimator", "-e", help="The estimator that decides: {estimators}.")
-    ] = "dr(clip=10)",
-    reward: Reward = "clicks",
-    interval: Interval = "bootstrap",
-    replicates: Replicates = 200,
-    seed: Seed = 0,
-    min_support: Annotated[
-        float, option("--min-support", parser=fraction, help="Unknown if support is below this share of lists.")
-    ] = 0.5,
-    acknowledge: Annotated[
-        list[str] | None,
-        option("--acknowledge", help="A refusal that you take the responsibility for: click-model; repeatable."),
+        str | None, option("--estimator", "-e", help="The estimator that decides: {estimators}.")
     ] = None,
-    per_context: Annotated[
-        bool,
-        option(
-            "--per-context",
-            help="Decide per context: the new list where a click model finds it better with this confidence, else the "
-            "incumbent list. Exit code 0 if any list is new.",
-        ),
-    ] = False,
-    output: Annotated[Path | None, option("--output", "-o", help="With --per-context: the mixed policy.")] = None,
+    reward: Reward = None,
+    interval: Interval = None,
+    replicates: Replicates = None,
+    seed: Seed = None,
+    min_support: MinSupport = None,
+    acknowledge: Acknowledge = None,
     propensity: Propensity = None,
-    max_rejected: MaxRejected = 0.01,
+    max_rejected: MaxRejected = None,
     as_json: Json = False,
 ) -> None:
     """Decide whether to roll out a policy, by exit code.
@@ -124,80 +103,74 @@ def gate_command(
     0 if its lift over the logged lists is above the minimum, with this confidence; else 1: it is not, or the holdout
     cannot tell.
     """
-    from prudent.logs.formats import find_files
-    from prudent.storage.files import check_output
-
-    if per_context != (output is not None):
-        raise UsageError("--per-context and -o FILE, the mixed policy to write, go together: set both or neither.")
-    if output is not None:
-        if (interval, replicates, seed) != ("bootstrap", 200, 0):
-            raise UsageError(
-                "--per-context compares lists under a click model: --interval, --replicates and --seed do not apply."
-            )
-        check_output(output, [policy, *find_files(holdout)])
+    settings = given(min_lift=min_lift, confidence=confidence, estimator=estimator, reward=reward, interval=interval)
+    settings |= given(replicates=replicates, seed=seed, min_support=min_support, acknowledge=acknowledge)
+    settings |= given(propensity=propensity, max_rejected=max_rejected)
     with busy("Evaluating"):
-        opened = log.open(holdout, propensity=propensity)
-        lists = prudent.Policy.read(policy)
-        if output is None:
-            verdict = prudent.gate(
-                lists,
-                opened,
-                min_lift=min_lift,
-                confidence=confidence,
-                estimator=estimator,
-                reward=reward,
-                interval=interval,
-                replicates=replicates,
-                seed=seed,
-                min_support=min_support,
-                acknowledge=acknowledge or (),
-                engine=log.engine,
-                max_rejected=max_rejected,
-            )
-            decided, why, content = verdict.verdict, verdict.sentence, verdict.to_json()
-        else:
-            mixture = prudent.gate_contexts(
-                lists,
-                opened,
-                min_lift=min_lift,
-                confidence=confidence,
-                estimator=estimator,
-                reward=reward,
-                min_support=min_support,
-                acknowledge=acknowledge or (),
-                engine=log.engine,
-                max_rejected=max_rejected,
-            )
-            if mixture.verdict != "unknown":
-                mixture.policy.write(output)
-            decided, why, content = mixture.verdict, mixture.why, mixture.to_json()
-    if as_json:
-        print_json(content)
-    else:
-        out.print(f"[bold {_COLOURS[decided]}]{decided}[/]  {escape(plain(why))}", soft_wrap=True)
-        if output is not None and decided != "unknown":
-            say(f"The mixed policy is in {output}.")
-    raise typer.Exit(0 if decided == "pass" else 1)
+        verdict = prudent.gate(policy, log, engine=columns.engine, **settings, **columns.settings)
+    _exit(verdict.verdict, verdict.sentence, verdict.to_json() if as_json else None)
+
+
+@command("gate-contexts", "Evaluate")
+def gate_contexts_command(
+    policy: PolicyFile,
+    log: HoldoutLog,
+    to: Annotated[Path, option("--to", "-o", help="The mixed policy to write.")],
+    columns: LogOptions,
+    min_lift: MinLift = None,
+    confidence: OneSided = None,
+    estimator: Annotated[
+        str | None, option("--estimator", "-e", help="An estimator with the click model to compare under: dm, dr.")
+    ] = None,
+    reward: Reward = None,
+    min_support: MinSupport = None,
+    acknowledge: Acknowledge = None,
+    propensity: Propensity = None,
+    max_rejected: MaxRejected = None,
+    as_json: Json = False,
+) -> None:
+    """Decide context by context, and write a mixed policy.
+
+    It has the new list where a click model finds it better with this confidence, else the incumbent list. Exit code 0 if any list is new; else 1.
+    """  # noqa: E501 (a line break here would be one in a terminal)
+    settings = given(min_lift=min_lift, confidence=confidence, estimator=estimator, reward=reward)
+    settings |= given(min_support=min_support, acknowledge=acknowledge)
+    settings |= given(propensity=propensity, max_rejected=max_rejected)
+    with busy("Evaluating"):
+        mixture = prudent.gate_contexts(policy, log, to=to, engine=columns.engine, **settings, **columns.settings)
+    written = [] if mixture.verdict == "unknown" else [f"The mixed policy is in {to}."]
+    _exit(mixture.verdict, mixture.why, mixture.to_json() if as_json else None, *written)
 
 
 _COLOURS = {"pass": "green", "fail": "red", "unknown": "yellow"}
+
+
+def _exit(decided: "Outcome", why: str, content: dict[str, Any] | None, *more: str) -> NoReturn:
+    """Print a decision, as JSON where there is some, and exit by it."""
+    if content is not None:
+        print_json(content)
+    else:
+        out.print(f"[bold {_COLOURS[decided]}]{decided}[/]  {escape(plain(why))}", soft_wrap=True)
+        for line in more:
+            say(line)
+    raise typer.Exit(0 if decided == "pass" else 1)
 
 
 @command("split", "Evaluate")
 def split_command(
     logs: Logs,
     log: LogOptions,
-    output: Annotated[Path, option("--output", "-o", help="Folder for train.parquet and holdout.parquet.")] = Path("."),
-    holdout: Holdout = 0.2,
-    by: By = "hash",
+    to: Annotated[Path | None, option("--to", "-o", help="Folder for train.parquet and holdout.parquet.")] = None,
+    holdout: Holdout = None,
+    by: By = None,
     time: Time = None,
-    seed: Seed = 0,
+    seed: Seed = None,
     as_json: Json = False,
 ) -> None:
     """Split a log into a training log and a holdout."""
-    opened = log.open(logs)
+    settings = given(to=to, holdout=holdout, by=by, time=time, seed=seed)
     with busy("Splitting"):
-        parts = prudent.split(opened, output, holdout=holdout, by=by, time=time, seed=seed, engine=log.engine)
+        parts = prudent.split(logs, engine=log.engine, **settings, **log.settings)
     train, held = parts.train, parts.holdout
     if as_json:
         print_json({"train": asdict(train), "holdout": asdict(held)})

@@ -5,20 +5,17 @@ that type has all of them.
 """
 
 import inspect
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields, is_dataclass
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 from typer.core import TyperCommand
 
 import prudent
 from prudent.base.errors import UsageError
-
-if TYPE_CHECKING:
-    from prudent.logs.log import Log
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -52,6 +49,11 @@ def fraction(text: str) -> float:
         raise typer.BadParameter(f"{text!r} is not a number. Write a fraction, such as {example}.") from None
 
 
+def given(**options: Any) -> dict[str, Any]:
+    """The options that were set; the others have the defaults of the public function."""
+    return {name: value for name, value in options.items() if value not in (None, [], ())}
+
+
 # --- arguments and single options -------------------------------------------------------------------------------------
 
 Inputs = Annotated[
@@ -62,34 +64,36 @@ PolicyFile = Annotated[Path, typer.Argument(metavar="POLICY", help="Policy writt
 HoldoutLog = Annotated[
     list[str], option("--log", help="Holdout: click logs the policy was not trained on; files, globs; repeatable.")
 ]
-Output = Annotated[Path, option("--output", "-o", help="File to write.")]
+To = Annotated[Path, option("--to", "-o", help="File to write.")]
 Chart = Annotated[
-    Path | None, option("--output", "-o", help="Also draw a chart: NAME.svg or NAME.png (needs prudent\\[report]).")
+    Path | None, option("--to", "-o", help="Also draw a chart: NAME.svg or NAME.png (needs prudent\\[report]).")
 ]
 Json = Annotated[bool, option("--json", help="Print the result as JSON.")]
 Verbose = Annotated[bool, option("--verbose", "-v", help="Also print the statistics of the fit.")]
-Seed = Annotated[int, option("--seed", min=0, help="Seed of the random numbers.")]
+Seed = Annotated[int | None, option("--seed", min=0, help="Seed of the random numbers.")]
 Memory = Annotated[
     str | None, option("--memory", panel="Engine", help="Memory limit of DuckDB, such as 1GB; the rest spills to disk.")
 ]
 Threads = Annotated[int | None, option("--threads", panel="Engine", min=1, max=1024, help="Threads of DuckDB.")]
 MaxRejected = Annotated[
-    float, option("--max-rejected", panel="Log", min=0, max=1, help="Maximum share of rejected lists.")
+    float | None, option("--max-rejected", panel="Log", min=0, max=1, help="Maximum share of rejected lists.")
 ]
 LayoutOption = Annotated[
-    Literal["lists", "rows"], option("--layout", panel="Log", help="One row per list, or per impression.")
+    Literal["lists", "rows"] | None, option("--layout", panel="Log", help="One row per list, or per impression.")
 ]
-Model = Annotated[str, option("--model", help="Click model: auto, {click_models}.")]
+Model = Annotated[str | None, option("--model", help="Click model: auto, {click_models}.")]
 Length = Annotated[
     int | None, option("--length", min=1, help="Items per list. [dim]Default: the longest logged list.[/dim]")
 ]
-Holdout = Annotated[float, option("--holdout", parser=fraction, metavar="SHARE", help="Share of lists to hold out.")]
+Holdout = Annotated[
+    float | None, option("--holdout", parser=fraction, metavar="SHARE", help="Share of lists to hold out.")
+]
 By = Annotated[
-    Literal["hash", "time"], option("--by", help="Hold out lists by a hash of their content, or the latest.")
+    Literal["hash", "time"] | None, option("--by", help="Hold out lists by a hash of their content, or the latest.")
 ]
 Time = Annotated[str | None, option("--time", help="Column of the time, for --by time.")]
 Reward = Annotated[
-    Literal["clicks", "any-click"], option("--reward", help="Number of clicks on a list, or whether it has any.")
+    Literal["clicks", "any-click"] | None, option("--reward", help="Number of clicks on a list, or whether it has any.")
 ]
 Propensity = Annotated[
     str | None,
@@ -100,15 +104,25 @@ Propensity = Annotated[
         "[dim]Default: frequencies.[/dim]",
     ),
 ]
-MinLift = Annotated[float, option("--min-lift", parser=fraction, help="Pass if the lift is above this: 0.01 is +1%.")]
+MinLift = Annotated[
+    float | None, option("--min-lift", parser=fraction, help="Pass if the lift is above this: 0.01 is +1%.")
+]
+MinSupport = Annotated[
+    float | None, option("--min-support", parser=fraction, help="Unknown if support is below this share of lists.")
+]
+Acknowledge = Annotated[
+    list[str] | None,
+    option("--acknowledge", help="A refusal that you take the responsibility for: click-model; repeatable."),
+]
+OneSided = Annotated[float | None, option("--confidence", parser=fraction, help="Confidence level, one-sided.")]
 Interval = Annotated[
-    Literal["bootstrap", "bernstein"],
+    Literal["bootstrap", "bernstein"] | None,
     option(
         "--interval",
         help="Bootstrap, or empirical Bernstein: guaranteed, for clipped weights and a propensity column.",
     ),
 ]
-Replicates = Annotated[int, option("--replicates", min=20, help="Bootstrap replicates.")]
+Replicates = Annotated[int | None, option("--replicates", min=20, help="Bootstrap replicates.")]
 
 
 # --- groups -----------------------------------------------------------------------------------------------------------
@@ -119,14 +133,14 @@ class LogOptions:
     """The columns of a log, its format, and what DuckDB may use."""
 
     format: Annotated[str | None, option("--format", panel="Log", help="Predefined log format: {formats}.")] = None
-    layout: LayoutOption = "lists"
-    context: Annotated[str, column("--context", "The context.")] = "context"
-    items: Annotated[str, column("--items", "The items (layout lists).")] = "items"
-    clicks: Annotated[str, column("--clicks", "The 0/1 clicks (layout lists).")] = "clicks"
-    impression: Annotated[str, column("--impression", "The id of the list (layout rows).")] = "impression"
-    item: Annotated[str, column("--item", "The item (layout rows).")] = "item"
-    position: Annotated[str, column("--position", "The position, from 1 (layout rows).")] = "position"
-    click: Annotated[str, column("--click", "The 0/1 click (layout rows).")] = "click"
+    layout: LayoutOption = None
+    context: Annotated[str | None, column("--context", "The context.")] = None
+    items: Annotated[str | None, column("--items", "The items (layout lists).")] = None
+    clicks: Annotated[str | None, column("--clicks", "The 0/1 clicks (layout lists).")] = None
+    impression: Annotated[str | None, column("--impression", "The id of the list (layout rows).")] = None
+    item: Annotated[str | None, column("--item", "The item (layout rows).")] = None
+    position: Annotated[str | None, column("--position", "The position, from 1 (layout rows).")] = None
+    click: Annotated[str | None, column("--click", "The 0/1 click (layout rows).")] = None
     click_action: Annotated[
         list[str] | None, option("--click-action", panel="Log", help="Action that counts as a click (ubi); repeatable.")
     ] = None
@@ -138,21 +152,13 @@ class LogOptions:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Arguments of `as_log`: what differs from the defaults."""
-        values = {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) != f.default}
-        return {name: value for name, value in values.items() if name not in ("memory", "threads")}
+        """Arguments of `as_log`: what is set."""
+        return given(**{f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("memory", "threads")})
 
     @property
     def engine(self) -> "prudent.DuckDB":
         """DuckDB within the limits."""
         return prudent.DuckDB(self.memory, self.threads)
-
-    def open(self, inputs: Sequence[str], **more: Any) -> "Log":
-        """The log in these files, with these columns."""
-        from prudent.logs.log import as_log
-
-        settings = {name: value for name, value in more.items() if value is not None}
-        return as_log(list(inputs), engine=self.engine, **self.settings, **settings)
 
     def again(self) -> list[str]:
         """The options that the next command needs to read the same log."""
@@ -184,7 +190,7 @@ class DayOptions:
     @property
     def settings(self) -> dict[str, Any]:
         """Arguments of `Counts.read`."""
-        return {f.name: value for f in fields(self) if (value := getattr(self, f.name)) is not None}
+        return given(**{f.name: getattr(self, f.name) for f in fields(self)})
 
 
 @dataclass(frozen=True)
@@ -194,36 +200,35 @@ class EngineOptions:
     engine: Annotated[
         Literal["duckdb", "spark"], option("--engine", panel="Engine", help="DuckDB on this machine, or Spark.")
     ] = "duckdb"
-    master: Annotated[str, option("--master", panel="Engine", help="Spark master: local[2], spark://..., yarn.")] = (
-        "local[*]"
-    )
+    master: Annotated[
+        str | None, option("--master", panel="Engine", help="Spark master: local[2], spark://..., yarn.")
+    ] = None
     conf: Annotated[
         list[str] | None, option("--conf", panel="Engine", metavar="KEY=VALUE", help="Spark setting; repeatable.")
     ] = None
-
-    def check(self, log: LogOptions) -> None:
-        """Raise for options of the other engine."""
-        if not self.on_spark and (self.conf or self.master != "local[*]"):
-            raise UsageError("--master and --conf are for Spark: add --engine spark.")
-        if self.on_spark and (log.memory is not None or log.threads is not None):
-            raise UsageError(
-                "--memory and --threads are for DuckDB. For Spark: --conf spark.driver.memory=4g, --master local[2]."
-            )
 
     @property
     def on_spark(self) -> bool:
         """Whether the engine is Spark."""
         return self.engine == "spark"
 
-    def spark(self) -> "prudent.Spark":
-        """Spark as the options say."""
+    def start(self, log: LogOptions) -> "prudent.DuckDB | prudent.Spark":
+        """The engine; options of the other one are an error."""
+        if not self.on_spark:
+            if self.conf or self.master:
+                raise UsageError("--master and --conf are for Spark: add --engine spark.")
+            return log.engine
+        if log.memory is not None or log.threads is not None:
+            raise UsageError(
+                "--memory and --threads are for DuckDB. For Spark: --conf spark.driver.memory=4g, --master local[2]."
+            )
         settings = {}
         for setting in self.conf or []:
             key, sign, value = setting.partition("=")
             if not (key.strip() and sign):
                 raise UsageError(f"--conf {setting}: write a setting as key=value, such as spark.driver.memory=4g.")
             settings[key.strip()] = value.strip()
-        return prudent.Spark.start(self.master, settings)
+        return prudent.Spark.start(**given(master=self.master), conf=settings)
 
 
 # --- commands ---------------------------------------------------------------------------------------------------------
@@ -255,11 +260,6 @@ def command(name: str, panel: str) -> Callable[[Callable[..., None]], Callable[.
     return add
 
 
-def given(**options: Any) -> dict[str, Any]:
-    """The options that were set; the others have the defaults of the public function."""
-    return {name: value for name, value in options.items() if value not in (None, [], ())}
-
-
 class _Command(TyperCommand):
     """Adds to the help, when it is shown, the registered names for {click_models}, {bounds}, ... and the defaults.
 
@@ -285,7 +285,12 @@ def _defaults(function: str) -> dict[str, Any]:
     """The defaults of a public function; empty where no function has this name."""
     if function not in prudent.__all__:
         return {}
-    parameters = inspect.signature(getattr(prudent, function)).parameters.values()
+    from prudent.click_models.simulate import make_world
+
+    takes: list[Callable[..., Any]] = [prudent.Log, prudent.Spark.start, getattr(prudent, function)]
+    if function == "simulate":
+        takes.append(make_world)
+    parameters = [one for call in takes for one in inspect.signature(call).parameters.values()]
     return {one.name: one.default for one in parameters if one.default is not one.empty}
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -36,13 +36,13 @@ _POSITIONS = 20  # in a table or line; --json has them all
 @command("rank", "Rank")
 def rank_command(
     inputs: Inputs,
-    output: Annotated[str, option("--output", "-o", help="Policy to write; with --engine spark, a folder.")],
+    to: Annotated[str, option("--to", "-o", help="Policy to write; with --engine spark, a folder.")],
     log: LogOptions,
     days: DayOptions,
     engine: EngineOptions,
     scores: Annotated[Path | None, typer.Option(help="Also write the scores of every candidate.")] = None,
     length: Length = None,
-    model: Model = "auto",
+    model: Model = None,
     bound: Annotated[str | None, typer.Option(help="Lower bound: {bounds}; e.g. 'eb(delta=0.2)'.")] = None,
     baseline: Annotated[
         str | None, typer.Option(help="Rank by a baseline instead: {baselines}; e.g. 'ips(clip=50)'.")
@@ -50,37 +50,22 @@ def rank_command(
     candidates: Annotated[
         str | None, typer.Option(help="File with columns context and item: the items that may be shown.")
     ] = None,
-    min_lists: Annotated[int, typer.Option(min=0, help="Leave out contexts with fewer logged lists.")] = 1,
-    max_rejected: MaxRejected = 0.01,
+    min_lists: Annotated[int | None, typer.Option(min=0, help="Leave out contexts with fewer logged lists.")] = None,
+    max_rejected: MaxRejected = None,
     verbose: Verbose = False,
     as_json: Json = False,
 ) -> None:
     """Find the best list for every context, from logs or counts."""
-    engine.check(log)
-    settings: dict[str, Any] = {"length": length, "min_lists": min_lists, "to": output, "scores": scores}
-    used = {"model": model != "auto", "bound": bound is not None, "candidates": candidates is not None}
-    used |= {day.replace("_", "-"): True for day in days.settings}
+    both = given(to=to, scores=scores, length=length, min_lists=min_lists, max_rejected=max_rejected, **log.settings)
+    own = given(model=model, bound=bound, candidates=candidates, **days.settings)
     if baseline is not None:
-        for option in [*(name for name, is_set in used.items() if is_set), *(["engine"] if engine.on_spark else [])]:
-            raise UsageError(f"--baseline does not work with --{option}: leave out one of the two.")
-        with busy("Ranking"):
-            local = {"engine": log.engine, "max_rejected": max_rejected, **log.settings}
-            policy = prudent.rank_baseline(inputs, baseline, **settings, **local)
-    else:
-        if engine.on_spark and scores is not None:
-            raise UsageError("--scores does not work with --engine spark: leave out one of the two.")
-        with busy("Ranking"):
-            policy = prudent.rank(
-                inputs,
-                model,
-                **given(bound=bound),
-                candidates=candidates,
-                engine=engine.spark() if engine.on_spark else log.engine,
-                max_rejected=max_rejected,
-                **settings,
-                **days.settings,
-                **log.settings,
-            )
+        for name in [*own, *(["engine"] if engine.on_spark else [])]:
+            raise UsageError(f"--baseline does not work with --{name.replace('_', '-')}: leave out one of the two.")
+    with busy("Ranking"):
+        if baseline is None:
+            policy = prudent.rank(inputs, engine=engine.start(log), **both, **own)
+        else:
+            policy = prudent.rank_baseline(inputs, baseline, engine=log.engine, **both)
     if as_json:
         print_json(policy.manifest.to_json())
         return
@@ -90,11 +75,11 @@ def rank_command(
     if not engine.on_spark:
         _show_changes(policy)
     say()
-    say(f"The lists are in {output}.")
+    say(f"The lists are in {to}.")
     if scores is not None:
         say(f"Every candidate's scores are in {scores}.")
     if not engine.on_spark:
-        _say_evaluate(output, inputs, log)
+        _say_evaluate(to, inputs, log)
 
 
 def _say_evaluate(policy: str, inputs: Sequence[str], log: LogOptions) -> None:
@@ -113,63 +98,28 @@ def _say_evaluate(policy: str, inputs: Sequence[str], log: LogOptions) -> None:
 @command("count", "Rank")
 def count_command(
     inputs: Inputs,
-    output: Annotated[str, option("--output", "-o", help="File to write; with --day, the folder of all days.")],
+    to: Annotated[str, option("--to", "-o", help="File to write; with --day, the folder of all days.")],
     log: LogOptions,
     engine: EngineOptions,
     day: Annotated[
-        str | None, typer.Option(help="Day of these lists, such as 2026-11-15: its folder in OUTPUT is replaced.")
+        str | None, typer.Option(help="Day of these lists, such as 2026-11-15: its folder in --to is replaced.")
     ] = None,
-    max_rejected: MaxRejected = 0.01,
+    max_rejected: MaxRejected = None,
     as_json: Json = False,
 ) -> None:
     """Count logs once; counts of several days add up.
 
     With --engine spark, an output that ends in .parquet is one file on this machine; any other, such as s3a://counts, is a folder of Parquet files.
     """  # noqa: E501 (a line break here would be one in a terminal)
-    from prudent.counts.source import as_counts
-    from prudent.logs.formats import find_files
-    from prudent.logs.log import as_log
-    from prudent.storage.files import check_output
-    from prudent.storage.filesystem import has_scheme
-
-    target = output if has_scheme(output) or engine.engine == "spark" else str(_target(output, day))
-    for name in inputs:
-        if Path(name).is_dir() and Path(name).resolve() in Path(target).resolve().parents:
-            raise UsageError(f"{target} is inside {name}, which is read here. Choose an output elsewhere.")
-    engine.check(log)
-    if engine.engine == "spark":
-        opened = as_log(inputs, **log.settings)
-        with busy("Counting on Spark"):
-            manifest = prudent.count(opened, engine.spark(), output, max_rejected, day).manifest
-    else:
-        if has_scheme(output):
-            raise UsageError(f"{output} is not a path on this machine. Spark writes there: --engine spark.")
-        check_output(target, find_files(inputs))
-        with busy("Counting"):
-            counts = as_counts(inputs, engine=log.engine, max_rejected=max_rejected, to=target, **log.settings)
-        manifest = counts.manifest
+    with busy("Counting"):
+        settings = given(day=day, max_rejected=max_rejected, **log.settings)
+        counts = prudent.count(inputs, engine=engine.start(log), to=to, **settings)
     if as_json:
-        print_json(manifest.to_json())
+        print_json(counts.manifest.to_json())
         return
-    tally = manifest.sources["log"].tally
-    say(f"Counted {several(tally.lists, 'list')} into {target}.")
-    _show_rejected(tally)
-    say_next("prudent", "rank", output, "-o", "policy.parquet", *(["--engine", "spark"] if has_scheme(output) else []))
-
-
-def _target(output: str, day: str | None) -> Path:
-    """The file for counts: the output, or that of a day in it."""
-    from prudent.counts.days import place
-
-    if day is None:
-        if output.endswith("/") or Path(output).is_dir():
-            raise UsageError(
-                f"{output} is a folder. Set the day of these lists, as in --day 2026-11-15, or name a file."
-            )
-        return Path(output)
-    if Path(output).is_file() or output.endswith(".parquet"):
-        raise UsageError(f"--day needs the folder of all days, and {output} is a file. Name a folder.")
-    return place(output, day)
+    say(f"Counted {several(counts.tally.lists, 'list')} into {to if engine.on_spark else counts.files[0]}.")
+    _show_rejected(counts.tally)
+    say_next("prudent", "rank", to, "-o", "policy.parquet", *(["--engine", "spark"] if engine.on_spark else []))
 
 
 @command("check", "Rank")
@@ -282,15 +232,8 @@ def _show_fitted(manifest: "Manifest") -> None:
 
 def _show_changes(policy: "Policy") -> None:
     """The lists that change most."""
-    changes = (
-        policy.contexts()
-        .filter("differ")
-        .order("abs(value - incumbent_value) * lists desc, context")
-        .limit(5)
-        .select("context, lists, incumbent_value, value, lower")
-        .fetchall()
-    )
-    if not changes:
+    rows = policy.changes().limit(5).select("context, lists, incumbent_value, value, lower, first_item").fetchall()
+    if not rows:
         return
     columns = [
         Column("context", object, "largest changes", align="left"),
@@ -298,7 +241,6 @@ def _show_changes(policy: "Policy") -> None:
         *(Column(name, float) for name in ("before", "after", "pessimistic")),
         Column("first item", object, align="left"),
     ]
-    rows = [(*change, policy[change[0]][0]) for change in changes]
     if "bound" not in policy.manifest.settings:  # a baseline has no lower bound
         columns, rows = [*columns[:4], columns[5]], [(*row[:4], row[5]) for row in rows]
     say()

@@ -1,7 +1,7 @@
 """`prudent report` and `export`: a policy for people and for the program that serves it."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -15,29 +15,26 @@ from prudent.cli.options import (
     MaxRejected,
     Memory,
     MinLift,
-    Output,
     PolicyFile,
     Propensity,
     Reward,
     Seed,
     Threads,
+    To,
     command,
     fraction,
+    given,
     option,
 )
 from prudent.cli.output import busy, print_json, say, say_wrapped
-
-if TYPE_CHECKING:
-    from prudent.counts.counts import Counts
-    from prudent.logs.log import Log
 
 
 @command("report", "Evaluate")
 def report_command(
     policy: PolicyFile,
-    holdout: HoldoutLog,
-    output: Output,
-    log: LogOptions,
+    log: HoldoutLog,
+    to: To,
+    columns: LogOptions,
     days: DayOptions,
     scores: Annotated[
         Path | None, typer.Option(help="Scores of the policy (rank --scores), which explain items that are not listed.")
@@ -48,55 +45,32 @@ def report_command(
     ] = None,
     title: Annotated[str | None, typer.Option(help="Headline of the page.")] = None,
     estimator: Annotated[
-        str, option("--estimator", "-e", help="The estimator of the gate: {estimators}.")
-    ] = "dr(clip=10)",
-    reward: Reward = "clicks",
-    min_lift: MinLift = 0.0,
+        str | None, option("--estimator", "-e", help="The estimator of the gate: {estimators}.")
+    ] = None,
+    reward: Reward = None,
+    min_lift: MinLift = None,
     confidence: Annotated[
-        float, option("--confidence", parser=fraction, help="Confidence level of the intervals and the gate.")
-    ] = 0.95,
+        float | None, option("--confidence", parser=fraction, help="Confidence level of the intervals and the gate.")
+    ] = None,
     propensity: Propensity = None,
-    seed: Seed = 0,
-    max_rejected: MaxRejected = 0.01,
+    seed: Seed = None,
+    max_rejected: MaxRejected = None,
     as_json: Json = False,
 ) -> None:
     """Write an HTML report: what would change, how certain, and why.
 
     One file that opens from disk, without a network.
     """
-    from prudent.counts.source import as_counts, counted_files
-    from prudent.evaluation.estimators import parse
-    from prudent.logs.formats import find_files
-    from prudent.storage.files import check_output
-
-    gate_estimator = parse(estimator)  # a typo should not wait for the reading
-    read = [policy, *find_files(holdout), *(find_files(train) if train else []), *([scores] if scores else [])]
-    check_output(output, read, parquet=False)
+    settings = given(scores=scores, train=train, title=title, estimator=estimator, reward=reward, min_lift=min_lift)
+    settings |= given(confidence=confidence, seed=seed, propensity=propensity, max_rejected=max_rejected)
     with busy("Evaluating and explaining"):
-        opened = log.open(holdout, propensity=propensity)
-        trained: Log | Counts | None = None
-        if train is not None and not counted_files(train) and not days.settings:
-            trained = log.open(train)
-        elif train is not None:
-            trained = as_counts(train, engine=log.engine, max_rejected=max_rejected, **days.settings, **log.settings)
         data = prudent.report(
-            prudent.Policy.read(policy, scores),
-            opened,
-            to=output,
-            train=trained,
-            **({} if title is None else {"title": title}),
-            estimator=gate_estimator,
-            reward=reward,
-            min_lift=min_lift,
-            confidence=confidence,
-            seed=seed,
-            engine=log.engine,
-            max_rejected=max_rejected,
+            policy, log, to=to, engine=columns.engine, **settings, **days.settings, **columns.settings
         )
     contexts, change = data["contexts"], data["change"]
     if as_json:
         parts = {name: data[name] for name in ("title", "verdict", "headline", "change", "estimates")}
-        print_json({"output": str(output), "explorable": len(contexts["shown"]), **parts})
+        print_json({"output": str(to), "explorable": len(contexts["shown"]), **parts})
         return
     say(f"{data['verdict']['word']}: {data['verdict']['why']}")
     if not change["holdout"]:
@@ -107,32 +81,34 @@ def report_command(
     for note in contexts["notes"]:
         say_wrapped(note)
     say()
-    say(f"The report is in {output} ({number(output.stat().st_size / 1e6, 1)} MB). Open it in a browser.")
+    say(f"The report is in {to} ({number(to.stat().st_size / 1e6, 1)} MB). Open it in a browser.")
 
 
 @command("export", "Serve")
 def export_command(
     policy: PolicyFile,
-    output: Output,
-    format: Annotated[str, option("--format", help="{exports}; with settings: 'sql(table=lists)'.")] = "jsonl",
+    to: To,
+    format: Annotated[
+        str | None,
+        option(
+            "--format", help="{exports}; with settings: 'sql(table=lists)'. [dim]Default: by the file's name.[/dim]"
+        ),
+    ] = None,
     memory: Memory = None,
     threads: Threads = None,
     as_json: Json = False,
 ) -> None:
     """Write the lists for the program that serves them."""
-    from prudent.policies.export import parse
-    from prudent.storage.files import check_output
-
-    target = parse(format)  # a typo should not wait for the reading
-    check_output(output, [policy], parquet=False)
     with busy("Exporting"):
-        manifest = prudent.export(policy, output, format=target, engine=prudent.DuckDB(memory, threads))
+        manifest = prudent.export(policy, to, format=format, engine=prudent.DuckDB(memory, threads))
     if as_json:
         print_json(manifest.to_json())
         return
+    from prudent.policies.export import parse
+
     written = manifest.results
     rulesets = f" in {several(len(written['rulesets']), 'ruleset')}" if "rulesets" in written else ""
     items = several(written["items"], "item")
-    say(f"Wrote {several(written['contexts'], 'list')}, {items} in all{rulesets}, to {output}.")
-    if load := target.load(output):
+    say(f"Wrote {several(written['contexts'], 'list')}, {items} in all{rulesets}, to {to}.")
+    if load := parse(manifest.settings["format"]).load(to):
         say(f"Next: {load}")

@@ -32,7 +32,7 @@ def reproduce_command(
             "sentences of the paper hold, by the tables in the output folder and its subfolders."
         ),
     ],
-    output: Annotated[Path | None, option("--output", "-o", help="Folder for table, figure and manifest.")] = None,
+    to: Annotated[Path | None, option("--to", "-o", help="Folder for table, figure and manifest.")] = None,
     data: Annotated[
         list[str] | None,
         typer.Option(help="Real data: a file or glob; repeatable. [dim]Default: synthetic data.[/dim]"),
@@ -44,7 +44,7 @@ def reproduce_command(
     repetitions: Annotated[
         int | None, typer.Option(min=1, help="Number of runs. [dim]Default: that of each experiment.[/dim]")
     ] = None,
-    seed: Seed = 0,
+    seed: Seed = None,
     deltas: Annotated[
         str | None, typer.Option(help="Values of δ, as in 0.1,0.2,0.5. [dim]Default: the paper's 16.[/dim]")
     ] = None,
@@ -65,16 +65,16 @@ def reproduce_command(
         rows = [*((name, experiment.about) for name, experiment in CATALOGUE.items()), ("claims", _CLAIMS)]
         print_table([Column("experiment"), Column("shows")], rows)
         return
-    if output is None:
-        raise UsageError("Name a folder for the results: --output DIR (-o DIR).")
+    if to is None:
+        raise UsageError("Name a folder for the results: --to DIR (-o DIR).")
     if name == "claims":
-        _check_claims(output)
+        _check_claims(to)
         return
     request = make_request(
-        data or [], data_format, repetitions, seed, deltas, methods, processes or os.cpu_count() or 1
+        data or [], data_format, repetitions, seed or 0, deltas, methods, processes or os.cpu_count() or 1
     )
     with progress_bar() as update:
-        for experiment, outcome in reproduce(name, output, request, update):
+        for experiment, outcome in reproduce(name, to, request, update):
             if outcome.page:
                 out.print(Text(experiment, style="bold"))
                 out.print(Markdown(outcome.page))
@@ -83,8 +83,8 @@ def reproduce_command(
             for note in outcome.notes:
                 say(note)
     if name == "all":
-        _check_claims(output)
-    say(f"The results are in {output}.")
+        _check_claims(to)
+    say(f"The results are in {to}.")
 
 
 def _check_claims(folder: Path) -> None:

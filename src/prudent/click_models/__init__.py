@@ -1,4 +1,10 @@
-"""Click models: how clicks come about, and what the counts say about each item under them."""
+"""Click models: how clicks come about, and what the counts say about each item under them.
+
+>>> from prudent import click_models
+>>> model = click_models.parse("dcm( tail = truncate )")
+>>> str(model), model.unit
+('dcm(tail=truncate)', 'probability of a satisfied click')
+"""
 
 from prudent.click_models.base import ClickModel, Evidence, FittedModel, click_models
 from prudent.click_models.cascade import Cascade

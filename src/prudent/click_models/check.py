@@ -14,10 +14,10 @@ from prudent.base.text import percent, several
 from prudent.click_models.position_based import not_compared, per_position, position_groups, position_links
 from prudent.click_models.selection import candidates
 from prudent.counts.cells import Cells
+from prudent.counts.count import as_counts
 from prudent.counts.index import Index
 from prudent.counts.max_rejected import MAX_REJECTED
 from prudent.counts.sampling import samples
-from prudent.counts.source import as_counts
 
 FEW_IMPRESSIONS = 10
 """Impressions below which a click-through rate is mostly noise."""

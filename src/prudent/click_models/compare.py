@@ -1,10 +1,12 @@
 """Comparing click models on logs."""
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from os import PathLike
 from typing import Any
 
+from prudent.base.chart import check_chart, render_chart
 from prudent.base.errors import PrudentWarning, UsageError
 from prudent.base.spec import as_number, whole_number
 from prudent.click_models.base import ClickModel
@@ -16,8 +18,9 @@ from prudent.counts.lists import ListBatch, read_lists
 from prudent.counts.max_rejected import MAX_REJECTED, check_max_rejected
 from prudent.counts.split import By, files_behind, split
 from prudent.engines.duckdb.engine import DuckDB
-from prudent.logs.log import Log
-from prudent.storage.files import TemporaryFolder
+from prudent.logs.formats import find_files
+from prudent.logs.log import Log, as_log
+from prudent.storage.files import TemporaryFolder, check_output, replacing
 from prudent.storage.manifest import Manifest, Source
 
 MOST_LISTS = 2_000_000
@@ -25,36 +28,52 @@ MOST_LISTS = 2_000_000
 
 
 def compare(
-    log: Log,
-    test: Log | None = None,
+    log: Any,
+    test: Any = None,
     *,
-    models: Sequence[str | ClickModel] | str | None = None,
+    model: Sequence[str | ClickModel] | str | ClickModel | None = None,
     holdout: float = HOLDOUT,
     by: By = "hash",
     time: str | None = None,
     seed: int = 0,
     length: int | None = None,
+    to: str | PathLike[str] | None = None,
     engine: DuckDB | None = None,
     max_rejected: float = MAX_REJECTED,
+    **columns: Any,
 ) -> Comparison:
     """Fit click models to one part of a log and score them on the other; see `prudent.click_models.selection`.
 
     Of a log with more than two million lists, a sample of contexts is compared, with all of their lists.
 
+    log
+        A path, several, a table or a `Log`; `columns` are arguments of `as_log`, such as the names of columns.
     test
         The lists to score on, such as those of later days. Without it, a holdout of the log.
-    models
-        Spellings such as ``"dcm(tail=truncate)"``, or click models. Without any, all that are registered.
+    model
+        A click model or several: spellings such as ``"dcm(tail=truncate)"``, or objects. Without any, all that are
+        registered.
     holdout, by, time, seed
         The share of lists to hold out. By ``"hash"`` it is random: the same for every order of rows, another for
         another seed. By ``"time"`` it is the latest lists, by the column `time`.
     length
         Positions to compare; without it, whole lists.
+    to
+        A chart to write, ``.svg`` or ``.png``; needs the extra ``report``.
+
+    >>> import prudent, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = prudent.simulate(f"{folder}/log.parquet", lists=2_000, contexts=5, items=(4, 6), length=3)
+    ...     comparison = prudent.compare(f"{folder}/log.parquet", model=["pbm", "cm"])
+    >>> comparison.winner
+    'pbm'
     """
-    chosen = read_models(models)
-    how = TwoParts("compare", test, holdout, by, time, whole_number("seed", seed, 0))
-    train, held_out, about = how.read(log, length, engine or DuckDB(), max_rejected, MOST_LISTS)
-    return replace(compare_lists(train, held_out, chosen), manifest=about)
+    chosen = read_models(model)
+    how = TwoParts("compare", test, holdout, by, time, whole_number("seed", seed, 0), columns)
+    train, held_out, about = how.read(log, length, engine or DuckDB(), max_rejected, MOST_LISTS, to)
+    comparison = replace(compare_lists(train, held_out, chosen), manifest=about)
+    write_chart(comparison, to)
+    return comparison
 
 
 @dataclass(frozen=True)
@@ -62,24 +81,37 @@ class TwoParts:
     """How a log is split into training lists and a holdout."""
 
     what: str  # the calling function
-    test: Log | None
+    test: Any
     holdout: float
     by: By
     time: str | None
     seed: int
+    columns: Mapping[str, Any]  # of both logs; arguments of `as_log`
 
     def read(
-        self, log: Log, length: int | None, engine: DuckDB, max_rejected: float, most: int
+        self,
+        log: Any,
+        length: int | None,
+        engine: DuckDB,
+        max_rejected: float,
+        most: int,
+        chart: str | PathLike[str] | None,
     ) -> tuple[ListBatch, ListBatch, Manifest]:
-        """Both parts, and the manifest of a comparison of them."""
-        for given in (log, log if self.test is None else self.test):
-            self._check(given)
-        if reason := self._not_apart(log):
+        """Both parts, and the manifest of a comparison of them; `chart` is the file that will show it."""
+        self._check()
+        log, test = self._open(log, engine), None if self.test is None else self._open(self.test, engine)
+        given = [log] if test is None else [log, test]
+        if chart is not None:
+            check_chart(chart)
+            check_output(
+                chart, [file for one in given if one.in_files for file in find_files(one.names)], parquet=False
+            )
+        if reason := _not_apart(log, test):
             warnings.warn(reason, PrudentWarning, stacklevel=3)
         check_max_rejected(max_rejected)
         length = None if length is None else whole_number("length", length, 1)
         folder = TemporaryFolder()
-        logs = self._logs(log, folder, engine)
+        logs = given if test is not None or self.by == "hash" else self._by_time(log, folder, engine)
         _, parts, tallies = read_lists(logs, engine, length=length, max_rejected=max_rejected, most=most)
         roles = ("log",) if len(logs) == 1 else ("training", "holdout")
         sources = {
@@ -89,13 +121,7 @@ class TwoParts:
         one, other = split_lists(parts[0], self.holdout, self.seed) if len(parts) == 1 else map(in_order, parts)
         return one, other, about
 
-    def _check(self, log: Log) -> None:
-        if isinstance(log, Counts):
-            raise UsageError(f"{self.what} needs the log itself: counts do not keep whole lists.")
-        if not isinstance(log, Log):
-            raise UsageError(
-                f"{self.what} takes a Log, not a {type(log).__name__}: prudent.{self.what}(prudent.Log(...))."
-            )
+    def _check(self) -> None:
         if not 0 < as_number(self.holdout) < 1:
             raise UsageError(f"holdout is {self.holdout!r}; it is a share, above 0 and below 1.")
         if self.by not in ("hash", "time"):
@@ -105,25 +131,13 @@ class TwoParts:
         if (self.by == "time") != (self.time is not None):
             raise UsageError("Name the column of the time with by='time' (--by time --time COLUMN), and only then.")
 
-    def _not_apart(self, log: Log) -> str:
-        """Leakage: files that are in both parts; empty where there are none."""
-        if self.test is None:
-            return ""
-        mine, theirs = (files_behind(of.names) if of.in_files else set() for of in (log, self.test))
-        both = sorted(mine & theirs)
-        if not both and log.source is not self.test.source:
-            return ""
-        return (
-            f"{both[0].name if both else log.name} is both fitted and scored: its scores are too good. Use another "
-            "test log, or none, so that a part is held out."
-        )
+    def _open(self, log: Any, engine: DuckDB) -> Log:
+        if isinstance(log, Counts):
+            raise UsageError(f"{self.what} needs the log itself: counts do not keep whole lists.")
+        return as_log(log, engine=engine, **self.columns)
 
-    def _logs(self, log: Log, folder: TemporaryFolder, engine: DuckDB) -> list[Log]:
-        """One log that is yet to be split at random, or two."""
-        if self.test is not None:
-            return [log, self.test]
-        if self.by == "hash":
-            return [log]
+    def _by_time(self, log: Log, folder: TemporaryFolder, engine: DuckDB) -> list[Log]:
+        """The earlier and the later lists."""
         parts = split(log, folder.path, holdout=self.holdout, by="time", time=self.time, engine=engine)
         return [
             replace(log, source=str(part.path), origin=tuple(log.names), left_out={})
@@ -138,3 +152,24 @@ class TwoParts:
             "holdout": self.holdout,
             **({"seed": self.seed} if self.time is None else {"time": self.time}),
         }
+
+
+def _not_apart(log: Log, test: Log | None) -> str:
+    """Leakage: files that are in both parts; empty where there are none."""
+    if test is None:
+        return ""
+    mine, theirs = (files_behind(one.names) if one.in_files else set() for one in (log, test))
+    both = sorted(mine & theirs)
+    if not both and log.source is not test.source:
+        return ""
+    return (
+        f"{both[0].name if both else log.name} is both fitted and scored: its scores are too good. Use another "
+        "test log, or none, so that a part is held out."
+    )
+
+
+def write_chart(result: Any, to: str | PathLike[str] | None) -> None:
+    """Write the chart of a result, where a file is named for it."""
+    if to is not None:
+        with replacing(to) as part:
+            part.write_bytes(render_chart(result.chart(), to))

@@ -107,21 +107,18 @@ def candidates() -> list[ClickModel]:
     return sorted(models, key=lambda model: (model.precedence, str(model)))
 
 
-def read_models(models: Sequence[str | ClickModel] | str | None) -> list[ClickModel]:
+def read_models(models: Sequence[str | ClickModel] | str | ClickModel | None) -> list[ClickModel]:
     """The models to compare, each once; all that are registered, where none is named."""
     if models is None:
         return candidates()
-    parsed = [click_models.parse(one) if isinstance(one, str) else one for one in _several(models)]
+    several = models if isinstance(models, Sequence) and not isinstance(models, str) else [models]
+    parsed = [click_models.parse(one) if isinstance(one, str) else one for one in several]
     for model in parsed:
         if isinstance(model, Auto) or not hasattr(model, "fit"):
             raise UsageError(f"{model} is not a click model that can be compared. Known: {', '.join(names())}.")
     if not parsed:
         raise UsageError(f"Name a model to compare. Known: {', '.join(names())}.")
     return list(dict.fromkeys(parsed))
-
-
-def _several(models: Sequence[str | ClickModel] | str) -> Sequence[str | ClickModel]:
-    return [models] if isinstance(models, str) else models
 
 
 # --- auto -------------------------------------------------------------------------------------------------------------

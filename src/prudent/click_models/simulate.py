@@ -33,6 +33,8 @@ from prudent.logs.log import Layout
 from prudent.storage.files import check_output, replacing
 from prudent.storage.manifest import Manifest
 
+LISTS = 100_000
+"""The number of lists of a simulated log where none is named."""
 _CELLS = 1_000_000  # noisy scores held at a time, by default: 8 MB, and still few chunks
 
 
@@ -225,7 +227,7 @@ def simulate(
     to: str | os.PathLike[str],
     *,
     truth: str | os.PathLike[str] | None = None,
-    lists: int = 100_000,
+    lists: int = LISTS,
     layout: Layout = "lists",
     seed: int = 0,
     **world: Any,

@@ -32,7 +32,7 @@ class Compacted:
     bytes_after: int = 0
 
 
-def compact(folder: str | PathLike[str], before: date | str, engine: DuckDB | None = None) -> Compacted:
+def compact(folder: str | PathLike[str], before: date | str, *, engine: DuckDB | None = None) -> Compacted:
     """Merge the days of a folder before a date, or before an age such as ``"90d"`` of the newest day, into one file.
 
     The sum of all days stays what it was, but merged days are no longer separate: they cannot be counted anew,
@@ -40,6 +40,14 @@ def compact(folder: str | PathLike[str], before: date | str, engine: DuckDB | No
 
     Killed at any moment, the folder reads the same: from its rename on the merged file supersedes the days that went
     into it, and only then are they removed. The next call removes what an interrupted one left.
+
+    >>> import prudent, pyarrow as pa, tempfile
+    >>> log = pa.table({"context": ["shoes"], "items": [["i1", "i2"]], "clicks": [[0, 1]]})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     for day in ("2026-11-01", "2026-11-02", "2026-11-03"):
+    ...         _ = prudent.count(log, to=folder, day=day)
+    ...     prudent.compact(folder, before="2026-11-03").days
+    2
     """
     engine = engine or DuckDB()
     files = [file for file in parquet_files(Path(folder)) if _is_day_in(file, Path(folder))]

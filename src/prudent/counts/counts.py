@@ -1,50 +1,40 @@
 """Counts: the histogram between log and arrays. Above it data is big and lives in an engine, below it is numpy."""
 
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import cached_property
-from importlib.resources import files as package_files
-from os import PathLike, fspath
+from os import PathLike
 from pathlib import Path
 
 import duckdb
 import numpy as np
 
-from prudent.base.errors import CountsError, LogError, UsageError
+from prudent.base.errors import CountsError, UsageError
 from prudent.counts.cells import Cells
-from prudent.counts.days import UNIT, check_not_merged, choose, day_folder, place
+from prudent.counts.days import UNIT, choose
 from prudent.counts.index import Index, name_types, number
 from prudent.counts.lists import ListBatch, as_batches
-from prudent.counts.max_rejected import MAX_REJECTED, check_max_rejected, check_tally
 from prudent.counts.remote import find_remote, read_tallies
-from prudent.engines.base import Engine
 from prudent.engines.duckdb.count import count_lists
 from prudent.engines.duckdb.engine import DuckDB
 from prudent.engines.spark.engine import Spark
-from prudent.logs.formats import find_files, first_bytes, parquet_files
-from prudent.logs.log import Candidates, Log
-from prudent.storage.files import TemporaryFolder, check_not_read, replacing
+from prudent.logs.formats import find_files, parquet_files
+from prudent.logs.log import Candidates
+from prudent.storage.files import TemporaryFolder, replacing
 from prudent.storage.filesystem import (
     Location,
-    check_apart,
     fetch,
     fetch_rows,
-    find,
-    has_scheme,
     locate,
-    subfolders,
-    write_text,
 )
 from prudent.storage.manifest import Days, Manifest, Source, Tally
-from prudent.storage.parquet import CELL_KEYS, counts_footer, counts_version, read_footer, write_counts_file
+from prudent.storage.parquet import CELL_KEYS, counts_footer, read_footer, write_counts_file
 from prudent.storage.quoting import file_text
 from prudent.storage.sketch import NOTHING, SAMPLE_LISTS, below, sample_threshold
 
 COLUMNS = (*CELL_KEYS, "n")
 _KEYS = ", ".join(CELL_KEYS)
-QUERY = package_files("prudent.engines").joinpath("sql/counts.sql").read_text(encoding="utf-8")
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,6 +46,15 @@ class Counts:
     compares the sums, not the files. The layout of a file is described in `prudent.storage.parquet`.
 
     ``weights``, where there are any, are the weights of the lists of each file, in units of 2⁻²⁰.
+
+    >>> import prudent, pyarrow as pa, tempfile
+    >>> counts = prudent.count(pa.table({"context": ["shoes"], "items": [["i1", "i2"]], "clicks": [[0, 1]]}))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     counts.write(f"{folder}/counts.parquet")
+    ...     prudent.Counts.read(f"{folder}/counts.parquet") == counts
+    True
+    >>> (counts + counts).tally.lists
+    2
     """
 
     files: tuple[Path, ...]
@@ -261,89 +260,6 @@ class Counts:
             threshold = min(threshold, sample_threshold(connection, contexts, SAMPLE_LISTS))
         keys = "context, items, clicks"
         return threshold, f"select {keys}, sum(n)::bigint as n {lists} and {below(threshold)} group by {keys}"
-
-
-def count(
-    log: Log,
-    engine: Engine | Spark | None = None,
-    to: str | PathLike[str] | None = None,
-    max_rejected: float = MAX_REJECTED,
-    day: date | str | None = None,
-) -> Counts:
-    """Count a log: one pass, in the engine, after which models, bounds and δ are free to vary.
-
-    ``to`` is the Parquet file to write; without it the counts are in a temporary file, which is removed with them.
-    With a ``day``, such as ``"2026-11-15"``, it is the folder of all days, in which this day gets a folder; counted
-    again, it is replaced. With `prudent.Spark`, a path with a scheme (``s3a://...``) and a name that does not end in
-    ``.parquet`` become a folder of part files. More than ``max_rejected`` of rejected lists is an error, so that a
-    wrong column does not go unnoticed.
-    """
-    check_max_rejected(max_rejected)
-    if not isinstance(log, Log):
-        raise UsageError(f"count takes a Log, not a {type(log).__name__}: prudent.count(prudent.Log(...)).")
-    engine = DuckDB() if engine is None else engine
-    if not isinstance(engine, DuckDB | Spark):
-        raise UsageError(f"The engine is {engine!r}: prudent.DuckDB(...) or prudent.Spark(session).")
-    if day is not None and to is None:
-        raise UsageError(f"Say in which folder the day {day} goes: to=...")
-    if to is not None and (has_scheme(fspath(to)) or (isinstance(engine, Spark) and _is_folder(to, day))):
-        return _count_to_folder(log, engine, to, max_rejected, day)
-    if to is not None and day is not None:
-        to = place(to, day)
-    if to is not None and log.in_files:
-        with suppress(LogError):  # what is not on this machine cannot be overwritten here
-            check_not_read(to, find_files(log.names))
-    folder = None
-    if to is None:
-        folder = TemporaryFolder()
-        to = folder.path / "counts.parquet"
-    tally = engine.count(log, QUERY, Path(to), check=lambda tally: check_tally(tally, log, max_rejected))
-    reader = engine if isinstance(engine, DuckDB) else DuckDB()
-    counts = Counts((Path(to),), tally, reader, tuple(log.names), _folder=folder)
-    if folder is None:
-        counts.manifest.write(to)
-    return counts
-
-
-def _is_folder(to: str | PathLike[str], day: date | str | None) -> bool:
-    """Whether Spark writes a folder of part files: for a day, and unless the name is that of a Parquet file."""
-    return day is not None or Path(to).is_dir() or Path(to).suffix != ".parquet"
-
-
-def _count_to_folder(
-    log: Log, engine: Engine | Spark, to: str | PathLike[str], max_rejected: float, day: date | str | None
-) -> Counts:
-    if not isinstance(engine, Spark):
-        raise UsageError(f"{to} is not a path on this machine. Spark writes there: engine=prudent.Spark(session).")
-    target = locate(to, engine.filesystem)
-    if day is not None:
-        check_not_merged(target.name, subfolders(target, "day="), day)
-        target = target.child(day_folder(day))
-    if log.in_files:
-        check_apart(target, [locate(name, engine.filesystem) for name in log.names])
-    tally = engine.count(log, QUERY, target, check=lambda tally: check_tally(tally, log, max_rejected))
-    parts, names = tuple(find(target.name, engine.filesystem)), tuple(log.names)
-    if target.local is None:
-        counts = Counts((), tally, origin=names, remote=parts)
-    else:
-        counts = Counts(tuple(Path(part.path) for part in parts), tally, origin=names)
-    write_text(target.sibling(f"{target.path.rpartition('/')[2]}.manifest.json"), counts.manifest.to_text())
-    return counts
-
-
-def which_are_counts(files: Sequence[Path]) -> list[Path]:
-    """Those of the files that hold counts, whatever their names."""
-    with DuckDB().connect() as connection:
-        return [file for file in files if _holds_counts(connection, file)]
-
-
-def _holds_counts(connection: duckdb.DuckDBPyConnection, file: Path) -> bool:
-    if first_bytes(file, 4) != b"PAR1":
-        return False
-    try:
-        return counts_version(read_footer(connection, file)) is not None
-    except duckdb.Error:
-        return False
 
 
 def _find_counts(paths: Sequence[str | PathLike[str]]) -> list[Path]:

@@ -75,19 +75,19 @@ class Split:
 
 def split(
     log: Any,
-    to: str | PathLike[str],
+    to: str | PathLike[str] = ".",
     *,
     holdout: float = 0.2,
     by: By = "hash",
     time: str | None = None,
     seed: int = 0,
     engine: DuckDB | None = None,
-    **settings: Any,
+    **columns: Any,
 ) -> Split:
     """Write the lists of a log, with all of its columns, to ``train.parquet`` and ``holdout.parquet`` in a folder.
 
     log
-        A `Log`, or what `Log` takes: a path, several or a table, with its column names as `settings`.
+        A `Log`, or what `Log` takes: a path, several or a table, with its column names as `columns`.
     holdout
         Share of the lists that go to the holdout.
     by
@@ -113,7 +113,7 @@ def split(
         raise UsageError("Name the column of the time with by='time' (--by time --time COLUMN), and only then.")
     if isinstance(log, Counts):
         raise UsageError("split needs the log itself: counts do not keep whole lists.")
-    log, seed, engine = as_log(log, **settings), whole_number("seed", seed, 0), engine or DuckDB()
+    log, seed, engine = as_log(log, engine=engine, **columns), whole_number("seed", seed, 0), engine or DuckDB()
     folder = make_folder(to)
     paths = {name: folder / f"{name}.parquet" for name in ("train", "holdout")}
     lists = _write_parts(log, paths, holdout, time, seed, engine)

@@ -203,7 +203,7 @@ def evaluate(
     policy: PolicyLike,
     log: Any,
     *,
-    estimators: Sequence[str | Estimator] | str | Estimator = DEFAULTS,
+    estimator: Sequence[str | Estimator] | str | Estimator = DEFAULTS,
     reward: ObservedReward = "clicks",
     confidence: float = 0.95,
     interval: IntervalName = "bootstrap",
@@ -211,16 +211,17 @@ def evaluate(
     seed: int = 0,
     engine: DuckDB | None = None,
     max_rejected: float = MAX_REJECTED,
+    **columns: Any,
 ) -> Evaluation:
     """Estimate the value of a policy's lists on a log it was not trained on.
 
     The log is read once for all estimators. Contexts without a list of the policy keep their logged lists.
 
     policy, log
-        Objects or paths.
-    estimators
-        Spellings such as ``"ips(clip=50)"``, ``"snips"``, ``"prefix-ips"``, ``"ip-ips"``, ``"pi"``, ``"dm"``,
-        ``"dm(model=dcm)"`` or ``"dr"``, or estimators themselves.
+        Objects or paths; `columns` are arguments of `as_log`, such as the names of the log's columns.
+    estimator
+        One or several, as objects or spellings such as ``"ips(clip=50)"``, ``"snips"``, ``"prefix-ips"``,
+        ``"ip-ips"``, ``"pi"``, ``"dm"``, ``"dm(model=dcm)"`` or ``"dr"``.
     reward
         ``"clicks"`` on a list, or ``"any-click"``: whether it has one.
     confidence
@@ -228,13 +229,19 @@ def evaluate(
     interval
         ``"bootstrap"`` over lists, or ``"bernstein"``, which holds for any number of lists and any rewards, for
         estimators with clipped weights and a log with propensities.
+
+    >>> import prudent, pyarrow as pa
+    >>> log = [{"context": "shoes", "items": ["i1", "i2"], "clicks": [0, 1]}] * 9
+    >>> policy = prudent.Policy.from_table(pa.Table.from_pylist(log[:1]), items="items")
+    >>> prudent.evaluate(policy, pa.Table.from_pylist(log), estimator="ips")["ips"].value
+    1.0
     """
     settings = Settings(reward, confidence, interval, replicates, seed)
-    chosen = [estimators] if isinstance(estimators, str) or not isinstance(estimators, Sequence) else estimators
+    chosen = [estimator] if isinstance(estimator, str) or not isinstance(estimator, Sequence) else estimator
     parsed = list({str(one): one for one in map(known_estimators.resolve, chosen)}.values())  # each once
     if not parsed:
         raise UsageError(f"Name at least one estimator. Known: {', '.join(known_estimators)}.")
-    holdout = open_holdout(policy, log, engine, max_rejected)
+    holdout = open_holdout(policy, log, engine, max_rejected, **columns)
     if holdout.leakage:
         warnings.warn(f"{holdout.leakage} The estimates are too optimistic.", PrudentWarning, stacklevel=2)
     return evaluate_holdout(holdout, parsed, settings)

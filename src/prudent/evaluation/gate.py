@@ -37,6 +37,7 @@ def gate(
     acknowledge: Sequence[str] | str = (),
     engine: DuckDB | None = None,
     max_rejected: float = MAX_REJECTED,
+    **columns: Any,
 ) -> Verdict:
     """Pass a policy if the lower bound of its lift on a holdout, with this one-sided confidence, is above `min_lift`.
 
@@ -44,14 +45,22 @@ def gate(
     effective sample size is too small for a bootstrap interval, where the holdout cannot select the click model or
     refutes the one that was named, and on leakage.
 
+    policy, log
+        Objects or paths; `columns` are arguments of `as_log`, such as the names of the log's columns.
     acknowledge
         Refusals that you take the responsibility for: ``"click-model"``. The verdict records what they said.
+
+    >>> import prudent, pyarrow as pa
+    >>> log = [{"context": "shoes", "items": ["i1", "i2"], "clicks": [0, 1]}] * 9
+    >>> policy = prudent.Policy.from_table(pa.Table.from_pylist(log[:1]), items="items")
+    >>> bool(prudent.gate(policy, pa.Table.from_pylist(log)))  # nothing would change
+    False
     """
     settings = gate_settings(min_lift, confidence, reward, interval, replicates, seed)
     check_share("min_support", min_support)
     read_acknowledged(acknowledge)
     chosen = estimators.resolve(estimator)
-    holdout = open_holdout(policy, log, engine, max_rejected)
+    holdout = open_holdout(policy, log, engine, max_rejected, **columns)
     return decide(
         holdout.lists,
         chosen,

@@ -50,12 +50,14 @@ class HoldoutLog:
         return find_leakage(self.policy.manifest, self.log, self.tally.lists)
 
 
-def open_holdout(policy: PolicyLike, log: Any, engine: DuckDB | None, max_rejected: float) -> HoldoutLog:
-    """The policy and the lists of the log, which are read once."""
+def open_holdout(
+    policy: PolicyLike, log: Any, engine: DuckDB | None, max_rejected: float, **columns: Any
+) -> HoldoutLog:
+    """The policy and the lists of the log, which are read once; `columns` are arguments of `as_log`."""
     policy = as_policy(policy)
     if isinstance(log, Counts):
         raise UsageError("Evaluating needs the log: counts do not keep whole lists.")
-    log = as_log(log)
+    log = as_log(log, engine=engine, **columns)
     check_max_rejected(max_rejected)
     holdout = _read(policy, log, engine or DuckDB(), max_rejected)
     if holdout.tally.bad:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -24,11 +25,13 @@ from prudent.evaluation.holdout_log import HoldoutLog, PolicyLike, open_holdout
 from prudent.evaluation.intervals import Settings
 from prudent.evaluation.item_posterior import ItemCounts, count_items, fit_prior, posterior_of
 from prudent.evaluation.verdict import Outcome, Verdict
+from prudent.logs.formats import find_files, is_paths
 from prudent.policies.files import COLUMNS
 from prudent.policies.incumbent import incumbent_lists
 from prudent.policies.policy import Policy
 from prudent.policies.ranking import as_table
 from prudent.policies.tables import append
+from prudent.storage.files import check_output
 from prudent.storage.manifest import Manifest, Source
 
 
@@ -126,8 +129,10 @@ def gate_contexts(
     reward: ObservedReward = "clicks",
     min_support: float = MIN_SUPPORT,
     acknowledge: Sequence[str] | str = (),
+    to: str | PathLike[str] | None = None,
     engine: DuckDB | None = None,
     max_rejected: float = MAX_REJECTED,
+    **columns: Any,
 ) -> Mixture:
     """Take the policy's list in contexts where the holdout shows that it is better, and the incumbent list elsewhere.
 
@@ -138,6 +143,18 @@ def gate_contexts(
 
     estimator, min_support, acknowledge
         As in `prudent.gate`; lists are compared under the click model of the estimator.
+    policy, log
+        Objects or paths; `columns` are arguments of `as_log`, such as the names of the log's columns.
+    to
+        A Parquet file for the mixed policy, where there is one.
+
+    >>> import prudent, pyarrow as pa
+    >>> lists = (("a", "b", 1, 0), ("b", "a", 1, 0), ("a", "b", 0, 0), ("b", "a", 0, 0), ("a", "b", 1, 0))
+    >>> log = [{"context": "shoes", "items": [a, b], "clicks": [c, d]} for a, b, c, d in lists * 20]
+    >>> policy = prudent.Policy.from_table(pa.Table.from_pylist(log[1:2]), items="items")
+    >>> mixture = prudent.gate_contexts(policy, pa.Table.from_pylist(log), estimator="dm(model=pbm)")
+    >>> mixture.better, dict(mixture.policy)
+    (0, {'shoes': ['a', 'b']})
     """
     settings, chosen = gate_settings(min_lift, confidence, reward), estimators.resolve(estimator)
     check_share("min_support", min_support)
@@ -145,7 +162,10 @@ def gate_contexts(
     model = getattr(chosen, "model", None)
     if model is None:
         raise UsageError(f"Contexts are compared under a click model: name an estimator with one, not {chosen}.")
-    holdout = open_holdout(policy, log, engine, max_rejected)
+    if to is not None:
+        inputs: tuple[Any, Any] = (policy, log)
+        check_output(to, [file for source in inputs if is_paths(source) for file in find_files(source)])
+    holdout = open_holdout(policy, log, engine, max_rejected, **columns)
     whole = decide(
         holdout.lists,
         chosen,
@@ -157,7 +177,10 @@ def gate_contexts(
     )
     if whole.reasons:
         return Mixture(None, 0, 0, 0, 0, whole.confidence, min_lift, whole.reasons)
-    return mix(holdout, model, settings, whole)
+    mixture = mix(holdout, model, settings, whole)
+    if to is not None:
+        mixture.policy.write(to)
+    return mixture
 
 
 def better_lists(fit: Direct, incumbent: IntArray, confidence: float, min_lift: float) -> tuple[BoolArray, ItemCounts]:

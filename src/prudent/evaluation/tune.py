@@ -16,6 +16,8 @@ clicks that neither has seen: the fitted click model, with θ from the holdout.
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from os import PathLike
+from typing import Any
 
 import numpy as np
 
@@ -26,7 +28,7 @@ from prudent.base.spec import whole_number
 from prudent.bounds import DEFAULT_BOUND, Bound, bounds
 from prudent.bounds.base import check_delta
 from prudent.click_models.base import ClickModel, FittedModel, click_models, number_items
-from prudent.click_models.compare import TwoParts
+from prudent.click_models.compare import TwoParts, write_chart
 from prudent.click_models.selection import HOLDOUT, resolve
 from prudent.counts.lists import ListBatch
 from prudent.counts.max_rejected import MAX_REJECTED
@@ -34,7 +36,6 @@ from prudent.counts.split import By
 from prudent.engines.duckdb.engine import DuckDB
 from prudent.evaluation.tuning import Confirmation, Setting, Tuning, decide
 from prudent.evaluation.tuning_simulation import Arm, Past, confirm
-from prudent.logs.log import Log
 from prudent.storage.manifest import Manifest
 
 BOUNDS = ("exposure", "eb", "hoeffding", "mle")
@@ -47,11 +48,11 @@ MOST_LISTS = 100_000
 
 
 def tune(
-    log: Log,
-    test: Log | None = None,
+    log: Any,
+    test: Any = None,
     *,
-    bounds: Sequence[str | Bound] = BOUNDS,
-    deltas: Sequence[float] | float = DELTAS,
+    bound: Sequence[str | Bound] | str | Bound = BOUNDS,
+    delta: Sequence[float] | float = DELTAS,
     model: str | ClickModel = "auto",
     length: int | None = None,
     repetitions: int = REPETITIONS,
@@ -59,19 +60,23 @@ def tune(
     by: By = "hash",
     time: str | None = None,
     seed: int = 0,
+    to: str | PathLike[str] | None = None,
     engine: DuckDB | None = None,
     max_rejected: float = MAX_REJECTED,
     progress: Callable[[int, int], None] = lambda done, total: None,
+    **columns: Any,
 ) -> Tuning:
     """Tune the bound and δ on logs simulated from this one, and confirm the choice on a holdout.
 
     Of a log with more than 100,000 lists, a sample of contexts is used, with all of their lists.
 
+    log
+        A path, several, a table or a `Log`; `columns` are arguments of `as_log`, such as the names of columns.
     test
         The lists to confirm the choice on, such as those of later days. Without it, a holdout of the log.
-    bounds, deltas
-        Spellings such as ``"eb"``, which is tried at every δ, or ``"eb(delta=0.3)"``, which is tried as it is. The
-        default is always among them.
+    bound, delta
+        One or several. Bounds are spellings such as ``"eb"``, which is tried at every δ, or ``"eb(delta=0.3)"``, which
+        is tried as it is. The default is always among them.
     model
         The click model to simulate.
     length
@@ -81,16 +86,25 @@ def tune(
     holdout, by, time, seed
         The share of lists to hold out: at random by ``"hash"``, or the latest by ``"time"`` and the column `time`. The
         seed is also that of the simulations.
+    to
+        A chart to write, ``.svg`` or ``.png``; needs the extra ``report``.
     progress
         Called with the number of repetitions done and their total.
+
+    >>> import prudent, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = prudent.simulate(f"{folder}/log.parquet", lists=500, contexts=5, items=(4, 6), length=3)
+    ...     tuning = prudent.tune(f"{folder}/log.parquet", bound="mle", model="pbm", repetitions=2)
+    >>> len(tuning.settings)  # mle and the default
+    2
     """
-    arms = read_arms(bounds, deltas)
+    arms = read_arms(bound, delta)
     users = click_models.parse(model) if isinstance(model, str) else model
     if not hasattr(users, "fit"):
         raise UsageError(f"{model!r} is not a click model. Known: {', '.join(click_models)}.")
     repetitions = whole_number("repetitions", repetitions, 2)
-    how = TwoParts("tune", test, holdout, by, time, whole_number("seed", seed, 0))
-    before, after, about = how.read(log, length, engine or DuckDB(), max_rejected, MOST_LISTS)
+    how = TwoParts("tune", test, holdout, by, time, whole_number("seed", seed, 0), columns)
+    before, after, about = how.read(log, length, engine or DuckDB(), max_rejected, MOST_LISTS, to)
     seen = before.impressions > 0 if len(before.n) else np.zeros(0, bool)
     if not (seen.any() and before.clicks.any()):
         raise LogError("The training lists have no click: there is nothing to fit a click model to.")
@@ -106,7 +120,7 @@ def tune(
     confirmation = _confirm(past, after, seen, settings[0].bound)
     sure = two_sigma(repetitions)
     choice, matters = decide(settings, confirmation, sure)
-    return Tuning(
+    tuning = Tuning(
         settings=settings,
         choice=choice,
         matters=matters,
@@ -123,11 +137,13 @@ def tune(
             {"train_lists": int(before.n.sum()), "test_lists": int(after.n.sum()), "contexts": len(past.share)},
         ),
     )
+    write_chart(tuning, to)
+    return tuning
 
 
-def read_arms(tried: Sequence[str | Bound], deltas: Sequence[float] | float) -> list[Arm]:
+def read_arms(tried: Sequence[str | Bound] | str | Bound, deltas: Sequence[float] | float) -> list[Arm]:
     """The settings to try; the default is always among them, and none is there twice."""
-    tried = [tried] if isinstance(tried, str) else tried
+    tried = tried if isinstance(tried, Sequence) and not isinstance(tried, str) else [tried]
     deltas = [deltas] if isinstance(deltas, int | float) else deltas
     if not tried:
         raise UsageError(f"Name a bound to try. Known: {', '.join(bounds)}.")
@@ -141,7 +157,7 @@ def read_arms(tried: Sequence[str | Bound], deltas: Sequence[float] | float) -> 
             raise UsageError(f"{one!r} is not a bound. Known: {', '.join(bounds)}.")
         swept = isinstance(one, str) and "delta" not in one and hasattr(bound, "delta")
         if swept and not every:
-            raise UsageError(f"{bound} needs a δ: pass deltas, or write it as {one}(delta=0.2).")
+            raise UsageError(f"{bound} needs a δ: set delta=, or write it as {one}(delta=0.2).")
         known = {name for arm in arms for name in arm.names}
         arm = Arm(bound, every if swept else (None,))
         left = tuple(delta for delta, name in zip(arm.deltas, arm.names, strict=True) if name not in known)

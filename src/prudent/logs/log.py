@@ -187,7 +187,8 @@ def as_log(source: Any, *, format: str | None = None, engine: Any = None, **sett
         return read_log(source, format, **({} if engine is None else {"engine": engine}), **settings)
     for name in settings:
         if name not in Log.__dataclass_fields__:
-            raise UsageError(f"A log has no setting {name} ({_option(name)}) unless a format has it: set format=.")
+            near = did_you_mean(name, Log.__dataclass_fields__)
+            raise UsageError(f"A log has no setting {name} ({_option(name)}) unless a format has it.{near}")
     if isinstance(source, Log):
         return replace(source, **settings) if settings else source
     return Log(source, **settings)

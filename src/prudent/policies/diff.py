@@ -14,7 +14,7 @@ from prudent.engines.duckdb.engine import DuckDB
 from prudent.policies.files import check_same_manifest, read_scores
 from prudent.policies.policy import Policy, as_policy
 from prudent.policies.renamed import find_renamed
-from prudent.storage.files import replacing
+from prudent.storage.files import check_output, replacing
 from prudent.storage.manifest import Manifest
 from prudent.storage.quoting import text
 
@@ -151,14 +151,26 @@ def diff(
     new: str | PathLike[str] | Policy,
     *,
     scores: tuple[str | PathLike[str], str | PathLike[str]] | None = None,
+    to: str | PathLike[str] | None = None,
 ) -> Difference:
     """Compare two policies: what changed, and why.
 
     A policy has the evidence of the items in its lists only. With the files of ``scores`` that were written with the
-    two, the evidence of every candidate is known, and so is why an item entered or left a list.
+    two, the evidence of every candidate is known, and so is why an item entered or left a list. ``to`` is a Parquet
+    file for all changes.
+
+    >>> import prudent, pyarrow as pa
+    >>> old, new = (
+    ...     prudent.Policy.from_table(pa.table({"context": ["shoes"], "items": [items]}), items="items")
+    ...     for items in (["i1", "i2"], ["i2", "i1"])
+    ... )
+    >>> prudent.diff(old, new).contexts["changed"]
+    1
     """
     connection = DuckDB().open()
     one, two = as_policy(old), as_policy(new)
+    if to is not None:
+        check_output(to, [*one.files, *two.files, *(scores or ())])
     _check_names(one, two)
     for name, policy, file in (("old", one, scores and scores[0]), ("new", two, scores and scores[1])):
         known = policy.lists() if file is None else _read(policy, file, name)
@@ -169,7 +181,7 @@ def diff(
     _compare(connection)
     _explain(connection, one.manifest, two.manifest, scored=scores is not None)
     find_renamed(connection)
-    return Difference(
+    difference = Difference(
         tuple(_settings(one.manifest, two.manifest)),
         contexts=_numbers(
             connection,
@@ -191,6 +203,9 @@ def diff(
         scored=scores is not None,
         connection=connection,
     )
+    if to is not None:
+        difference.write(to)
+    return difference
 
 
 def _check_names(old: Policy, new: Policy) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import duckdb
 
 from prudent.base.errors import PolicyError
-from prudent.engines.duckdb.open import INTEGERS, name_as, opened
+from prudent.engines.duckdb.open import INTEGERS, column_names, name_as, opened
 from prudent.logs.formats import find_files
 from prudent.logs.log import Table
 from prudent.storage.manifest import Manifest
@@ -92,8 +92,14 @@ class _Lists(Table):
 
 
 def open_table(connection: duckdb.DuckDBPyConnection, table: Any, columns: Mapping[str, str]) -> tuple[Path, ...]:
-    """Make the table `lists`, without evidence, from any table with these columns; the files it was read from."""
-    lists = _Lists(table, columns)
+    """Make the table `lists` from any table with these columns; the files it was read from.
+
+    Only the frame of a policy has evidence, in columns of all of its names.
+    """
+    lists, evidence = _Lists(table, columns), COLUMNS[3:]
+    known = "rank" in columns and not lists.in_files and {*evidence} <= {*column_names(table)}
+    if known:
+        lists = _Lists(table, {**columns, **{name: name for name in evidence}})
     with opened(connection, lists) as source:
         context = name_as("context", source.types["context"], lists)
         if "items" in columns:
@@ -101,11 +107,14 @@ def open_table(connection: duckdb.DuckDBPyConnection, table: Any, columns: Mappi
             rows = f"select {context} as context, unnest(range(1, len(items) + 1)) as rank, unnest(items) as item"
         else:
             item = name_as("item", source.types["item"], lists)
-            rows = f"select {context} as context, rank, item"
-        evidence = ", ".join(f"null::double as {name}" for name in COLUMNS[3:-1])
+            rows = f"select * replace ({context} as context)"
+        numbers = [
+            f"{name if known else 'null'}::{'bigint' if name == 'impressions' else 'double'} as {name}"
+            for name in evidence
+        ]
         connection.execute(
-            f"create temp table lists as select context, rank::integer as rank, {item} as item, {evidence}, "
-            f"null::bigint as impressions from ({rows} from source) order by context, rank"
+            f"create temp table lists as select context, rank::integer as rank, {item} as item, {', '.join(numbers)} "
+            f"from ({rows} from source) order by context, rank"
         )
     check_lists(connection, "lists")
     return tuple(find_files(table)) if lists.in_files else ()

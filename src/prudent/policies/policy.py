@@ -1,6 +1,6 @@
 """Policy: one ranked list per context, each item with its evidence; read, write, look up."""
 
-from collections.abc import Callable, ItemsView, Iterator, Mapping, ValuesView
+from collections.abc import Callable, ItemsView, Iterator, KeysView, Mapping, ValuesView
 from dataclasses import dataclass, field
 from itertools import groupby
 from operator import index
@@ -38,19 +38,25 @@ _LOOKUPS, _ROWS = 20, 2_000_000  # after so many queries, lists of at most so ma
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Policy(Mapping[Name, list[Name]], Result):
+class Policy(Result):
     """One ranked list per context, each item with its evidence: a mapping from contexts to lists of items.
 
     ``policy["running shoes"]`` is a list of item names and ``policy.get("running shoes", mine)`` falls back to
-    another; contexts iterate in their order. `lists`, `scores` and `contexts` return DuckDB relations; ``to_frame()``
-    makes a data frame of the lists. A policy read from a file has its lists, the scores if their file was named, and
-    no contexts.
+    another; contexts iterate in their order. `lists`, `scores`, `contexts` and `changes` return DuckDB relations;
+    ``to_frame()`` makes a data frame of the lists. A policy read from a file has its lists, the scores if their file
+    was named, and no contexts.
 
+    >>> import duckdb, prudent
     >>> lists = duckdb.sql("select 'shoes' as query, ['i1', 'i2'] as shown")
-    >>> policy = Policy.from_table(lists, context="query", items="shown")
+    >>> policy = prudent.Policy.from_table(lists, context="query", items="shown")
     >>> dict(policy)
     {'shoes': ['i1', 'i2']}
+    >>> prudent.Policy.from_table(policy.to_frame()) == policy
+    True
     """
+
+    # It has all methods of a `Mapping` and is none: Polars takes the keys of a `Mapping` for columns, and only of other
+    # objects the Arrow table.
 
     connection: duckdb.DuckDBPyConnection
     manifest: Manifest  # model, bound and other settings, and what it was trained on
@@ -88,11 +94,12 @@ class Policy(Mapping[Name, list[Name]], Result):
     ) -> "Policy":
         """A policy from lists made elsewhere, to evaluate, compare or export them.
 
-        ``table`` is a path or a pandas, Polars, Arrow or DuckDB table with a row per context and its list in the column
-        ``items``, or with a row per ``context``, ``item`` and ``rank`` (from 1). Such a policy has no evidence.
+        ``table`` is a path or a pandas, Polars, Arrow or DuckDB table with a row per ``context``, ``item`` and ``rank``
+        (from 1), or with a row per context and its list in the column ``items``. Such a policy has no evidence, unless
+        the table is that of another policy, as `to_frame` makes it.
         """
-        if (items is None) == (item is None and rank is None):
-            raise UsageError("Name the column of lists, items=..., or the two columns item=... and rank=...")
+        if items is not None and (item is not None or rank is not None):
+            raise UsageError("Name the column of lists, items=..., or the two columns item=... and rank=..., not both.")
         columns = {"items": items} if items else {"item": item or "item", "rank": rank or "rank"}
         connection = DuckDB().open()
         files = open_table(connection, table, {"context": context, **columns})
@@ -128,7 +135,16 @@ class Policy(Mapping[Name, list[Name]], Result):
         """
         return self.connection.sql(self._query("contexts"))
 
-    def explain(self, context: str | SupportsIndex, counts: Counts | None = None) -> "Explanation":
+    def changes(self) -> duckdb.DuckDBPyRelation:
+        """The rows of `contexts` whose list changes, with its ``first_item``; the largest change of value first."""
+        query = (
+            f"select contexts.*, item as first_item from ({self._query('contexts')}) as contexts "
+            f"join ({self._query('lists')}) as lists on lists.context = contexts.context and rank = 1 where differ "
+            "order by abs(value - incumbent_value) * contexts.lists desc, contexts.context"
+        )
+        return self.connection.sql(query)
+
+    def explain(self, context: str | SupportsIndex, *, counts: Counts | None = None) -> "Explanation":
         """Why the list of a context is what it is, beside the incumbent list.
 
         A policy read from a file does not have the counts it came from: without them, the incumbent list and the
@@ -161,6 +177,14 @@ class Policy(Mapping[Name, list[Name]], Result):
     def __contains__(self, context: object) -> bool:
         return bool(self._find(context))
 
+    def __eq__(self, other: object) -> bool:
+        """Whether another policy, or a mapping, has the same lists."""
+        if not isinstance(other, Policy | Mapping):
+            return NotImplemented
+        return dict(self.items()) == dict(other.items())
+
+    __hash__ = None  # type: ignore[assignment]
+
     def __iter__(self) -> Iterator[Name]:
         query = f"select context from ({self._query('lists')}) where rank = 1 order by context"
         return iter([context for (context,) in self.connection.execute(query).fetchall()])
@@ -168,6 +192,10 @@ class Policy(Mapping[Name, list[Name]], Result):
     def __len__(self) -> int:
         query = f"select count(distinct context) from ({self._query('lists')})"
         return int(self.connection.execute(query).fetchall()[0][0])
+
+    def keys(self) -> KeysView[Name]:
+        """The contexts, in their order."""
+        return KeysView(self)
 
     def items(self) -> ItemsView[Name, list[Name]]:
         """Contexts with their lists, read once from the first to the last."""
@@ -289,10 +317,12 @@ class _Values(ValuesView[list[Name]]):
         return (items for _, items in self._mapping._read_lists())
 
 
-def as_policy(source: Policy | str | PathLike[str]) -> Policy:
-    """The policy, or the one in a file."""
+def as_policy(source: Policy | str | PathLike[str], scores: str | PathLike[str] | None = None) -> Policy:
+    """The policy, or the one in a file, with its scores from another."""
+    if isinstance(source, str | PathLike):
+        return Policy.read(source, scores)
+    if scores is not None:
+        raise UsageError("scores is a file of the scores of a policy in another file: Policy.read(path, scores).")
     if isinstance(source, Policy):
         return source
-    if isinstance(source, str | PathLike):
-        return Policy.read(source)
     raise UsageError(f"A {type(source).__name__} is not a policy: give a Policy or the path of one.")

@@ -20,11 +20,11 @@ from prudent.click_models import ClickModel, Evidence, click_models
 from prudent.click_models.base import FittedModel
 from prudent.click_models.selection import Choice, resolve
 from prudent.counts.cells import Cells
+from prudent.counts.count import as_counts
 from prudent.counts.counts import Counts
 from prudent.counts.index import Index, Part
 from prudent.counts.max_rejected import MAX_REJECTED
 from prudent.counts.sampling import samples
-from prudent.counts.source import as_counts
 from prudent.engines.duckdb.engine import DuckDB
 from prudent.logs.formats import find_files, is_paths
 from prudent.logs.log import Candidates
@@ -87,6 +87,12 @@ def rank(
         As in `prudent.Counts.read`, where the source is files of counts.
     max_rejected
         As in `prudent.count`, where the source is a log.
+
+    >>> import prudent, pyarrow as pa
+    >>> lists = [{"query": "shoes", "items": ["i1", "i2"], "clicks": [0, 1]}] * 9
+    >>> policy = prudent.rank(pa.Table.from_pylist(lists), "cm", context="query")
+    >>> policy["shoes"]
+    ['i2', 'i1']
     """
     request = check_request(model, bound, length, min_lists, max_moves)
     if to is not None and isinstance(engine, DuckDB | None):

@@ -1,6 +1,8 @@
 """`prudent.report`: the verdict, the estimates and the lists behind them, in one HTML file."""
 
+from collections.abc import Mapping
 from dataclasses import replace
+from datetime import date
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -11,7 +13,8 @@ from prudent.click_models.compare import compare
 from prudent.click_models.comparison import Comparison
 from prudent.click_models.rewards import ObservedReward
 from prudent.click_models.selection import names
-from prudent.counts.counts import Counts, count
+from prudent.counts.count import as_counts, count, counted_files
+from prudent.counts.counts import Counts
 from prudent.counts.max_rejected import MAX_REJECTED, check_max_rejected, check_tally
 from prudent.engines.duckdb.engine import DuckDB
 from prudent.evaluation.estimators import Estimator, estimators, parse
@@ -24,7 +27,7 @@ from prudent.logs.log import Log, as_log
 from prudent.policies.policy import Policy, as_policy
 from prudent.reporting.render import render
 from prudent.reporting.summarize import summarize
-from prudent.storage.files import TemporaryFolder, check_not_read, check_target, replacing
+from prudent.storage.files import TemporaryFolder, check_output, replacing
 from prudent.storage.manifest import Tally
 
 __all__ = ["TITLE", "render", "report", "summarize"]
@@ -37,7 +40,11 @@ def report(
     log: Any,
     *,
     to: str | PathLike[str],
+    scores: str | PathLike[str] | None = None,
     train: Any = None,
+    since: date | str | None = None,
+    until: date | str | None = None,
+    half_life: float | str | None = None,
     title: str = TITLE,
     estimator: str | Estimator = DECIDES,
     reward: ObservedReward = "clicks",
@@ -46,33 +53,43 @@ def report(
     seed: int = 0,
     engine: DuckDB | None = None,
     max_rejected: float = MAX_REJECTED,
+    **columns: Any,
 ) -> dict[str, Any]:
     """Write one HTML file with the verdict of the gate, all estimates and the lists; the same as data comes back.
 
     Each log is read once.
 
     policy, log
-        Objects or paths. The log is a holdout: the policy was not trained on it.
-    train
-        The training log, or its counts; a policy fresh from `rank` has them. Without them, incumbent lists come from
-        the holdout, and clicks of single items are not shown.
+        Objects or paths. The log is a holdout: the policy was not trained on it. `columns` are arguments of `as_log`,
+        such as the names of the columns of both logs.
+    scores
+        Where the policy is a path, the file of its scores, which explain items that are not listed.
+    train, since, until, half_life
+        The training log, or its counts and their days, as in `prudent.rank`; a policy fresh from `rank` has them.
+        Without them, incumbent lists come from the holdout, and clicks of single items are not shown.
     estimator, min_lift
         As in `prudent.gate`.
     reward, confidence, seed
         As in `prudent.evaluate`.
+
+    >>> import prudent, pyarrow as pa, tempfile
+    >>> log = [{"context": "shoes", "items": ["i1", "i2"], "clicks": [0, 1]}] * 9
+    >>> policy = prudent.Policy.from_table(pa.Table.from_pylist(log[:1]), items="items")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     data = prudent.report(policy, pa.Table.from_pylist(log), to=f"{folder}/report.html")
+    >>> data["verdict"]["passed"]
+    False
     """
-    policy, log = as_policy(policy), log if isinstance(log, Counts) else as_log(log)
-    train = train if train is None or isinstance(train, Counts) else as_log(train)
-    check_target(to)
-    check_not_read(to, policy.files)
-    for source in (log, train):
-        if isinstance(source, Log) and source.in_files:
-            check_not_read(to, find_files(source.names))
     chosen = estimators.resolve(estimator)
     settings = Settings(reward, confidence, seed=seed)
     gate_by = gate_settings(min_lift, confidence, reward, seed=seed)
     check_max_rejected(max_rejected)
     engine, folder = engine or DuckDB(), TemporaryFolder()
+    policy, log = as_policy(policy, scores), log if isinstance(log, Counts) else as_log(log, engine=engine, **columns)
+    days = {name: value for name, value in (("since", since), ("until", until), ("half_life", half_life)) if value}
+    train = _open_training(train, engine, max_rejected, days, columns)
+    read = [file for one in (log, train) if isinstance(one, Log) and one.in_files for file in find_files(one.names)]
+    check_output(to, [*policy.files, *read, *(train.files if isinstance(train, Counts) else ())], parquet=False)
 
     holdout_log, holdout = _holdout(policy, log, engine, max_rejected, folder.path / "holdout.parquet")
     every = {str(one): one for one in (*map(parse, DEFAULTS), chosen)}
@@ -83,19 +100,31 @@ def report(
     counts = policy.counts
     if isinstance(train, Log):
         training, tally = _read_once(train, engine, max_rejected, folder.path / "training.parquet")
-        counts = replace(count(training, engine), tally=tally, origin=tuple(train.names))
+        counts = replace(count(training, engine=engine), tally=tally, origin=tuple(train.names))
     elif train is not None:
         counts = train
     if train is not None and counts is not None:
         _check_train(policy, counts)
     trained = counts is not None
     if counts is None:
-        counts = replace(count(holdout_log, engine), tally=holdout.tally, origin=tuple(holdout.log.names))
+        counts = replace(count(holdout_log, engine=engine), tally=holdout.tally, origin=tuple(holdout.log.names))
     comparison = _compare(policy, holdout_log, training, engine)
     data = summarize(policy, counts, check(counts), evaluation, verdict, comparison, title, trained)
     with replacing(to) as part:
         part.write_text(render(data), encoding="utf-8")
     return data
+
+
+def _open_training(
+    train: Any, engine: DuckDB, max_rejected: float, days: Mapping[str, Any], columns: Mapping[str, Any]
+) -> Log | Counts | None:
+    """The training log, whose whole lists are compared too, or counts."""
+    own = {name: value for name, value in columns.items() if name != "propensity"}
+    if train is None or isinstance(train, Log):
+        return train
+    if isinstance(train, Counts) or days or counted_files(train):
+        return as_counts(train, engine=engine, max_rejected=max_rejected, **days, **own)
+    return as_log(train, engine=engine, **own)
 
 
 def _read_once(log: Log, engine: DuckDB, max_rejected: float, to: Path) -> tuple[Log, Tally]:
@@ -135,7 +164,7 @@ def _compare(policy: Policy, log: Log, train: Log | None, engine: DuckDB) -> Com
     models = list(dict.fromkeys([*names(), *([model] if model else [])]))
     try:
         if train is None:
-            return compare(log, models=models, engine=engine)
-        return compare(train, log, models=models, engine=engine)
+            return compare(log, model=models, engine=engine)
+        return compare(train, log, model=models, engine=engine)
     except LogError as reason:  # such as too few lists; the rest of the report does not need it
         return str(reason)

@@ -33,7 +33,7 @@ from prudent.click_models.simulate import (
     write_log,
     write_truth,
 )
-from prudent.counts.counts import count
+from prudent.counts.count import count
 from prudent.logs.log import Log
 from prudent.policies.policy import Policy
 from prudent.policies.rank import rank

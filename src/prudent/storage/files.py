@@ -39,10 +39,10 @@ def replacing(target: str | os.PathLike[str]) -> Iterator[Path]:
 
 
 def check_not_read(target: str | os.PathLike[str], sources: Iterable[str | os.PathLike[str]]) -> None:
-    """Stop where an output would overwrite one of its inputs."""
+    """Raise where an output would replace an input, another output, or the manifest of one."""
     taken = {Path(source).resolve() for source in sources}
     if Path(target).resolve() in taken | {manifest_path(source) for source in taken}:
-        raise UsageError(f"{target} is read here, and would be overwritten by its own result. Choose another output.")
+        raise UsageError(f"{target} is named twice: an output cannot replace an input or another output.")
 
 
 def check_target(target: str | os.PathLike[str]) -> None:
@@ -69,9 +69,8 @@ def check_output(
 ) -> None:
     """Raise before the work what would fail after it: no such folder, another format, a file that is also read."""
     check_target(target)
-    path, taken = Path(target), {Path(source).resolve() for source in sources}
-    if path.resolve() in taken | {manifest_path(source) for source in taken}:
-        raise UsageError(f"{target} is named twice: an output cannot replace an input or another output.")
+    check_not_read(target, sources)
+    path = Path(target)
     if parquet and path.suffix.lower() in _OTHER_FORMATS:
         raise UsageError(f"{target} would hold Parquet. Name it {path.stem}.parquet.")
 

@@ -61,7 +61,7 @@ def _open_memory(connection: duckdb.DuckDBPyConnection, table: Table) -> Source:
     source = table.source
     if type(source).__module__.startswith("pyspark."):
         raise LogError("The DataFrame lives in Spark, which has to count it: engine=prudent.Spark(...).")
-    table.check_columns(_column_names(source), table.name)
+    table.check_columns(column_names(source), table.name)
     if isinstance(source, duckdb.DuckDBPyRelation):
         source = ArrowStream(source)
     elif type(source).__module__.startswith("pandas"):
@@ -70,7 +70,8 @@ def _open_memory(connection: duckdb.DuckDBPyConnection, table: Table) -> Source:
     return _select(connection, table, "table_in_memory", None)
 
 
-def _column_names(source: Any) -> list[str]:
+def column_names(source: Any) -> list[str]:
+    """The columns of a table in memory."""
     if hasattr(source, "collect_schema"):  # Polars, lazy or not
         return list(source.collect_schema().names())
     if hasattr(source, "schema"):  # Arrow's tables, batches, readers and datasets

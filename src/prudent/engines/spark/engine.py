@@ -45,6 +45,10 @@ class Spark:
     ``S3FileSystem(endpoint_override=...)``, which then opens every path that has a scheme.
 
     Unsigned integers of 64 bits, which Parquet files may hold, do not exist in Spark: as names they are an error.
+
+    >>> import prudent
+    >>> engine = prudent.Spark.start("local[2]")  # doctest: +SKIP
+    >>> counts = prudent.count("s3a://bucket/clicks", engine=engine, to="s3a://bucket/counts")  # doctest: +SKIP
     """
 
     session: "SparkSession | None" = None

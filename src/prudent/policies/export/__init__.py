@@ -24,7 +24,7 @@ from prudent.policies.export.sql import Sql
 from prudent.policies.export.trec import TrecRun
 from prudent.policies.files import check_lists
 from prudent.policies.policy import Policy, as_policy
-from prudent.storage.files import TemporaryFolder, check_not_read, check_target, reason, replacing
+from prudent.storage.files import TemporaryFolder, check_output, reason, replacing
 from prudent.storage.manifest import Manifest
 from prudent.storage.quoting import file_text, text
 
@@ -49,13 +49,14 @@ def export(
     policy: Policy | str | PathLike[str],
     to: str | PathLike[str],
     *,
-    format: str | Format = "jsonl",
+    format: str | Format | None = None,
     engine: DuckDB | None = None,
 ) -> Manifest:
     """Write the lists of a policy, or of the file of one, for another program, and return the manifest.
 
     ``format`` is ``jsonl``, ``csv``, ``trec-run``, ``elasticsearch-rules``, ``redis`` or ``sql``, with settings in
-    brackets: ``"sql(table=lists)"``. The same policy gives the same bytes. The file is written whole or not at all, and
+    brackets: ``"sql(table=lists)"``. Without it, the ending of the file decides: ``.jsonl``, ``.csv``, ``.sql`` or
+    another that a format has. The same policy gives the same bytes. The file is written whole or not at all, and
     loads whole or not at all where the program supports that.
 
     >>> import duckdb, pathlib, prudent, tempfile
@@ -67,12 +68,11 @@ def export(
     ...     print(pathlib.Path(folder, "lists.jsonl").read_text(), end="")
     {"context":"shoes","items":["i2","i1"],"lower":[1.0,0.0]}
     """
-    chosen = parse(format) if isinstance(format, str) else format
-    if not isinstance(chosen, Format):
-        raise UsageError(f"{format!r} is not an export format. Known: {', '.join(formats)}.")
-    check_target(to)
+    if not isinstance(to, str | PathLike):
+        raise UsageError(f"to is {to!r}; it must be the path of a file to write.")
+    chosen = formats.resolve(_format_of(to) if format is None else format)
     source = as_policy(policy)
-    check_not_read(to, source.files)
+    check_output(to, source.files, parquet=False)
     folder = TemporaryFolder()
     lists = folder.path / "lists.parquet"
     with _enough_memory(), (engine or DuckDB()).connect(spill=folder.path) as connection:
@@ -93,6 +93,19 @@ def export(
         )
     manifest.write(to)
     return manifest
+
+
+def _format_of(to: str | PathLike[str]) -> str:
+    """The format whose files end as this one does."""
+    ending = Path(to).suffix.lower()
+    for name in formats:
+        if ending in formats[name].endings:
+            return name
+    known = ", ".join(f"{ending} for {name}" for name in formats for ending in formats[name].endings)
+    raise UsageError(
+        f"The name of {to} does not show its format: set format= (--format) to one of {', '.join(formats)}. "
+        f"Endings that do: {known}."
+    )
 
 
 @contextmanager

@@ -18,6 +18,7 @@ class Format(ABC):
     `context`, `items` and `lower` in the order of ranks, and `number`, from 1, in the order of contexts.
     """
 
+    endings: ClassVar[Sequence[str]] = ()  # of files that are in this format unless another is named
     macros: ClassVar[Sequence[str]] = ()  # SQL to run before the others
 
     @abstractmethod

@@ -16,6 +16,8 @@ class JsonLines(Format):
     Names are strings or integers, as they are in the policy. A bound of minus infinity is ``null``.
     """
 
+    endings = (".jsonl", ".ndjson")
+
     def parts(self, connection: duckdb.DuckDBPyConnection) -> str:
         """See `Format.parts`."""
         line = "to_json({'context': context, 'items': items, 'lower': lower})"
@@ -29,6 +31,8 @@ class Csv(Format):
 
     Text is quoted and numbers are not, so that ``"7"`` and ``7`` stay apart.
     """
+
+    endings = (".csv",)
 
     def parts(self, connection: duckdb.DuckDBPyConnection) -> str:
         """See `Format.parts`."""

@@ -36,6 +36,8 @@ class Redis(Format):
     sees either all old lists or all new ones; contexts without a new list are removed.
     """
 
+    endings = (".resp", ".redis")
+
     key: str = "prudent:lists"
 
     macros = (

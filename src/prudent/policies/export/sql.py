@@ -27,6 +27,8 @@ class Sql(Format):
     and is not blocked. Privileges, views and indexes of the table stay. After two settings, it is standard SQL.
     """
 
+    endings = (".sql",)
+
     table: str = "prudent_lists"
 
     macros = ("create temp macro literal(value) as '''' || replace(value, '''', '''''') || ''''",)

@@ -25,6 +25,8 @@ class TrecRun(Format):
     With ``contexts=numbered``, the qid is the number of the context's line in the export to ``jsonl``.
     """
 
+    endings = (".run", ".trec")
+
     tag: str = "prudent"
     contexts: str = "named"
 

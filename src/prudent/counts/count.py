@@ -1,0 +1,191 @@
+"""`prudent.count`: counts from whatever has them, which is a log, files of counts, or `Counts`."""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+from datetime import date
+from importlib.resources import files as package_files
+from os import PathLike, fspath
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from prudent.base.errors import LogError, UsageError
+from prudent.counts.counts import Counts
+from prudent.counts.days import check_not_merged, day_folder, place
+from prudent.counts.max_rejected import MAX_REJECTED, check_max_rejected, check_tally
+from prudent.engines.duckdb.engine import DuckDB
+from prudent.engines.spark.engine import Spark
+from prudent.logs.formats import find_files, first_bytes, is_paths, path_names
+from prudent.logs.log import Log, as_log
+from prudent.storage.files import TemporaryFolder, check_output
+from prudent.storage.filesystem import check_apart, find, has_scheme, locate, subfolders, write_text
+from prudent.storage.parquet import counts_version, read_footer
+
+QUERY = package_files("prudent.engines").joinpath("sql/counts.sql").read_text(encoding="utf-8")
+
+
+def count(
+    source: Any,
+    *,
+    engine: DuckDB | Spark | None = None,
+    to: str | PathLike[str] | None = None,
+    day: date | str | None = None,
+    max_rejected: float = MAX_REJECTED,
+    **log: Any,
+) -> Counts:
+    """Count a log: one pass, in the engine, after which models, bounds and δ are free to vary.
+
+    ``source`` is a log: a path, several, a table or a `Log`; `log` are arguments of `as_log`, such as the names of
+    columns. Files of counts are added up.
+
+    to
+        The Parquet file to write; without it the counts are in a temporary file, which is removed with them. With
+        `prudent.Spark`, a path with a scheme (``s3a://...``) and a name that does not end in ``.parquet`` become a
+        folder of part files.
+    day
+        The day of these lists, such as ``"2026-11-15"``. ``to`` is then the folder of all days, in which this day gets
+        a folder; counted again, it is replaced.
+    max_rejected
+        Maximum share of rejected lists: more are an error, so that a wrong column does not go unnoticed.
+
+    >>> import prudent, pyarrow as pa
+    >>> lists = [{"query": "shoes", "items": ["i1", "i2"], "clicks": [0, 1]}] * 9
+    >>> prudent.count(pa.Table.from_pylist(lists), context="query")
+    Counts of 9 lists from the Table
+    """
+    check_max_rejected(max_rejected)
+    engine = DuckDB() if engine is None else engine
+    if not isinstance(engine, DuckDB | Spark):
+        raise UsageError(f"The engine is {engine!r}: prudent.DuckDB(...) or prudent.Spark(session).")
+    if day is not None and to is None:
+        raise UsageError(f"Say in which folder the day {day} goes: to=...")
+    if to is not None and isinstance(engine, Spark) and (has_scheme(fspath(to)) or _is_folder(to, day)):
+        return _count_to_folder(as_log(source, **log), engine, to, max_rejected, day)
+    target = None if to is None else _target(to, day, source)
+    reader = engine if isinstance(engine, DuckDB) else DuckDB()
+    files = counted_files(source) if isinstance(engine, DuckDB) else []  # Spark reads logs that are not here
+    if files or isinstance(source, Counts):
+        counts = source if isinstance(source, Counts) else Counts.read(*files, engine=engine)
+        if target is None:
+            return counts
+        counts.write(target)
+        return replace(counts, files=(target,), remote=())
+    opened, folder = as_log(source, engine=reader, **log), None
+    if target is None:
+        folder = TemporaryFolder()
+        target = folder.path / "counts.parquet"
+    tally = engine.count(opened, QUERY, target, check=lambda tally: check_tally(tally, opened, max_rejected))
+    counts = Counts((target,), tally, reader, tuple(opened.names), _folder=folder)
+    if folder is None:
+        counts.manifest.write(target)
+    return counts
+
+
+def as_counts(
+    source: Any,
+    *,
+    engine: DuckDB | Spark | None = None,
+    max_rejected: float = MAX_REJECTED,
+    since: date | str | None = None,
+    until: date | str | None = None,
+    half_life: str | float | None = None,
+    **log: Any,
+) -> Counts:
+    """Counts from `Counts`, from files or folders of counts, or from a log: a path, several, a table or a `Log`.
+
+    ``since``, ``until`` and ``half_life`` are those of `Counts.read` and apply to files of counts; `log` are arguments
+    of `as_log`, such as column names, and apply to logs. Spark, which reads elsewhere too, takes all paths for counts.
+    """
+    days: dict[str, Any] = {"since": since, "until": until, "half_life": half_life}
+    days = {name: value for name, value in days.items() if value is not None}
+    if isinstance(source, Counts):
+        if days:
+            raise UsageError(f"{', '.join(days)}: these choose among files of counts. Pass them to Counts.read.")
+        return source
+    paths = isinstance(engine, Spark) and is_paths(source)
+    files: Sequence[str | Path] = path_names(source) if paths else counted_files(source)
+    if files:
+        return Counts.read(*files, engine=engine, **days)
+    for name in days:
+        raise UsageError(
+            f"{name} (--{name.replace('_', '-')}) applies to counts by day. Count each day first: "
+            "prudent count LOG -o counts/ --day DATE"
+        )
+    return count(source, engine=engine, max_rejected=max_rejected, **log)
+
+
+def counted_files(source: Any) -> list[Path]:
+    """The files of a source that are counts, whatever their names: all or none."""
+    if not is_paths(source):
+        return []
+    files = find_files(source)
+    with DuckDB().connect() as connection:
+        counts = [file for file in files if _holds_counts(connection, file)]
+    if counts and len(counts) < len(files):
+        raise UsageError(f"{counts[0]} holds counts and other files hold logs. Count the logs first, then name counts.")
+    return counts
+
+
+def _holds_counts(connection: duckdb.DuckDBPyConnection, file: Path) -> bool:
+    if first_bytes(file, 4) != b"PAR1":
+        return False
+    try:
+        return counts_version(read_footer(connection, file)) is not None
+    except duckdb.Error:
+        return False
+
+
+# --- where counts go --------------------------------------------------------------------------------------------------
+
+
+def _target(to: str | PathLike[str], day: date | str | None, source: Any) -> Path:
+    """The file for counts, `to` or that of a day in it; raise before the work where it cannot be written."""
+    name = fspath(to)
+    if has_scheme(name):
+        raise UsageError(
+            f"{name} is not a path on this machine. Spark writes there: engine=prudent.Spark(...) (--engine spark)."
+        )
+    if day is None and (name.endswith("/") or Path(name).is_dir()):
+        raise UsageError(
+            f"{name} is a folder. Set the day of these lists, as in day='2026-11-15' (--day), or name a file."
+        )
+    if day is not None and (Path(name).is_file() or name.endswith(".parquet")):
+        raise UsageError(f"day= (--day) needs the folder of all days, and {name} is a file. Name a folder.")
+    target = Path(name) if day is None else place(name, day)
+    if isinstance(source, Log):
+        source = source.names if source.in_files else []
+    read = path_names(source) if is_paths(source) else []
+    for folder in read:
+        if Path(folder).is_dir() and Path(folder).resolve() in target.resolve().parents:
+            raise UsageError(f"{target} is inside {folder}, which is read here. Choose an output elsewhere.")
+    files: list[Path] = []
+    with suppress(LogError):  # what is not on this machine cannot be overwritten here
+        files = find_files(read)
+    check_output(target, files)
+    return target
+
+
+def _is_folder(to: str | PathLike[str], day: date | str | None) -> bool:
+    """Whether Spark writes a folder of part files: for a day, and unless the name is that of a Parquet file."""
+    return day is not None or Path(to).is_dir() or Path(to).suffix != ".parquet"
+
+
+def _count_to_folder(
+    log: Log, engine: Spark, to: str | PathLike[str], max_rejected: float, day: date | str | None
+) -> Counts:
+    target = locate(to, engine.filesystem)
+    if day is not None:
+        check_not_merged(target.name, subfolders(target, "day="), day)
+        target = target.child(day_folder(day))
+    if log.in_files:
+        check_apart(target, [locate(name, engine.filesystem) for name in log.names])
+    tally = engine.count(log, QUERY, target, check=lambda tally: check_tally(tally, log, max_rejected))
+    parts, names = tuple(find(target.name, engine.filesystem)), tuple(log.names)
+    if target.local is None:
+        counts = Counts((), tally, origin=names, remote=parts)
+    else:
+        counts = Counts(tuple(Path(part.path) for part in parts), tally, origin=names)
+    write_text(target.sibling(f"{target.path.rpartition('/')[2]}.manifest.json"), counts.manifest.to_text())
+    return counts
