@@ -15,7 +15,7 @@ from prudent.base.errors import PrudentWarning, UsageError, did_you_mean
 from prudent.bounds.base import check_delta
 from prudent.logs.formats import find_text_files, first_bytes
 from prudent.policies.baselines import baselines, clip_for
-from prudent.research import default, figures, paper, readings
+from prudent.research import default, figures, long_tail, paper, readings
 from prudent.research.bench import METHODS, Bench, Outcome, check_methods
 from prudent.research.data import ClickLog, LabelSet, read_click_log, read_label_set
 from prudent.research.laboratory import Laboratory
@@ -50,6 +50,7 @@ CATALOGUE: Mapping[str, Experiment] = {
     "logging-quality": Experiment("where pessimism pays and where it harms (ours)", paper.logging_quality, "nothing"),
     "readings": Experiment("what each of our readings changes (ours)", readings.readings, "clicks"),
     "default": Experiment("all bounds on 57 protocols, 45 without data (ours)", default.default, "both"),
+    "long-tail": Experiment("all bounds where most contexts were seen once (ours)", long_tail.long_tail, "nothing"),
 }
 """Every experiment that can be asked for, in the order in which `all` runs them."""
 
