@@ -18,7 +18,7 @@ from prudent.bounds import bounds
 from prudent.cli import app as cli
 from prudent.click_models import click_models
 from prudent.evaluation.estimators import estimators
-from prudent.logs.readers import FORMATS
+from prudent.logs.readers import readers
 from prudent.policies.baselines import baselines
 from prudent.policies.export import formats
 
@@ -153,7 +153,8 @@ def setting_default(field: "Field[Any]") -> str:
 def readers_page() -> str:
     """One section per predefined format: its reader."""
     sections = []
-    for name, reader in FORMATS.items():
+    for name in readers:
+        reader = readers[name]
         where = f"{reader.__module__}.{reader.__qualname__}"
         sections.append(f"\n## `{name}`\n\n```{{eval-rst}}\n.. autofunction:: {where}\n   :no-index:\n```\n")
     return "".join(sections)

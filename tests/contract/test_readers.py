@@ -3,15 +3,19 @@
 import gzip
 import inspect
 import json
+import os
+import sys
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import prudent
 from prudent.base.errors import LogError, UsageError
 from prudent.logs.log import as_log
-from prudent.logs.readers import FORMATS
-from tests.command import run
+from prudent.logs.readers import readers
+from tests.command import run, run_process
 from tests.logs.readers.reading import lists_of
 
 EXAMPLES = {
@@ -27,7 +31,7 @@ EXAMPLES = {
         "1\t3\tC\t0\t101",
     ],
 }
-formats = pytest.mark.parametrize("name", FORMATS)
+formats = pytest.mark.parametrize("name", list(readers))
 
 
 def example(name: str, folder: Path) -> Path:
@@ -38,11 +42,11 @@ def example(name: str, folder: Path) -> Path:
 
 @formats
 def test_takes_a_source_and_keyword_settings(name: str) -> None:
-    source, *settings = inspect.signature(FORMATS[name]).parameters.values()
+    source, *settings = inspect.signature(readers[name]).parameters.values()
     assert source.name == "source"
     assert all(setting.kind is inspect.Parameter.KEYWORD_ONLY for setting in settings)
     assert "engine" in [setting.name for setting in settings]
-    assert inspect.getdoc(FORMATS[name])
+    assert inspect.getdoc(readers[name])
 
 
 @formats
@@ -98,5 +102,35 @@ def test_the_command_line_has_it(name: str, tmp_path: Path) -> None:
 
 
 def test_an_unknown_format() -> None:
-    with pytest.raises(UsageError, match=r"There is no format 'ubl'\. Did you mean 'ubi'"):
+    with pytest.raises(UsageError, match=r"No log format is called 'ubl'\. Did you mean 'ubi'"):
         as_log("log.jsonl", format="ubl")
+
+
+PLUGIN = """
+from prudent import Log
+
+def read_pairs(source, *, engine=None):
+    \"\"\"A format of another package.\"\"\"
+    return Log(source, context="query")
+"""
+
+
+def test_readers_of_other_packages(tmp_path: Path) -> None:
+    """One joins by its entry point; one that cannot be loaded is a warning, not a traceback."""
+    (tmp_path / "pairs.py").write_text(PLUGIN)
+    about = tmp_path / "pairs-1.2.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: pairs\nVersion: 1.2\n")
+    entries = ["pairs = pairs:read_pairs", "gone = pairs:gone", "text = pairs:PLUGIN", "name = pairs:__name__"]
+    (about / "entry_points.txt").write_text("\n".join(["[prudent.readers]", *entries]) + "\n")
+    pq.write_table(pa.table({"query": ["q"], "items": [["a"]], "clicks": [[1]]}), tmp_path / "log.parquet")
+    path = os.pathsep.join([str(tmp_path), *sys.path])
+    for command, code in (
+        (["check", "log.parquet", "--format", "pairs"], 0),
+        (["check", "--help"], 0),
+        (["check", "log.parquet", "--format", "gone"], 2),
+    ):
+        ran = run_process(*command, env={**os.environ, "PYTHONPATH": path}, folder=tmp_path)
+        assert (ran.code, "Traceback" in ran.text) == (code, False), ran.text
+        assert "log format 'gone' of pairs 1.2 is not available" in ran.text or command[-1] == "pairs"
+    assert "No log format is called 'gone'" in ran.text

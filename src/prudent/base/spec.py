@@ -126,9 +126,14 @@ class Registry(Generic[T]):
         cls = entry.load()
         if ours is not None and ours is not cls:
             raise UsageError(f"the name is taken by {ours.__module__}.{ours.__qualname__}.")
-        if not (isinstance(cls, type) and is_dataclass(cls) and hasattr(cls, self.attribute)):
-            raise UsageError(f"it is not a dataclass with {self.attribute!r}.")
+        if reason := self._refuse(cls):
+            raise UsageError(reason)
         self.register(entry.name)(cls)
+
+    def _refuse(self, entry: object) -> str:
+        """Why a plug-in cannot join; empty where it can."""
+        fits = isinstance(entry, type) and is_dataclass(entry) and hasattr(entry, self.attribute)
+        return "" if fits else f"it is not a dataclass with {self.attribute!r}."
 
 
 # --- reading and spelling ---------------------------------------------------------------------------------------------

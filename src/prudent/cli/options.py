@@ -299,7 +299,7 @@ class _Registered(dict[str, str]):
         from prudent.bounds import bounds
         from prudent.click_models import click_models
         from prudent.evaluation.estimators import estimators
-        from prudent.logs.readers import FORMATS
+        from prudent.logs.readers import readers
         from prudent.policies.baselines import baselines
         from prudent.policies.export import formats
 
@@ -309,6 +309,6 @@ class _Registered(dict[str, str]):
             "estimators": estimators,
             "baselines": baselines,
             "exports": formats,
-            "formats": FORMATS,
+            "formats": readers,
         }
         return ", ".join(registered[registry])

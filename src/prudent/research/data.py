@@ -14,7 +14,8 @@ from prudent.click_models.simulate import clicked
 from prudent.counts.lists import ListBatch
 from prudent.engines.duckdb.engine import DuckDB
 from prudent.logs.formats import find_text_files
-from prudent.logs.readers import read_labels, read_yandex, read_yandex_personalized
+from prudent.logs.readers import read_yandex, read_yandex_personalized
+from prudent.research.labels import read_labels
 from prudent.research.sources import LENGTH, YandexLike, draw_lists
 from prudent.storage.files import TemporaryFolder
 from prudent.storage.quoting import file_text

@@ -16,7 +16,7 @@ from hypothesis.strategies import DrawFn
 
 import prudent
 from prudent.base.errors import LogError, UsageError
-from prudent.logs.readers import ubi
+from prudent.logs.readers import read_ubi
 from tests.command import run
 from tests.logs.readers.reading import lists_of
 from tests.reference import LoggedList
@@ -53,7 +53,7 @@ def write(path: Path, records: Sequence[Any]) -> Path:
 
 
 def read(folder: Path, *records: Any, **settings: Any) -> prudent.Log:
-    return ubi(write(folder / "records.ndjson", records), **settings)
+    return read_ubi(write(folder / "records.ndjson", records), **settings)
 
 
 # --- lists ----------------------------------------------------------------------------------------------------------
@@ -62,7 +62,7 @@ def read(folder: Path, *records: Any, **settings: Any) -> prudent.Log:
 def test_hits_in_their_order_and_the_clicks_on_them(tmp_path: Path) -> None:
     queries = write(tmp_path / "ubi_queries.ndjson", [query("q1", ["c", "a", "b"]), query("q2", ["a", "c"], "hats")])
     events = write(tmp_path / "ubi_events.ndjson", [click("q1", "b"), click("q1", "c"), click("q1", "b")])
-    log = ubi(queries, events)
+    log = read_ubi(queries, events)
     assert sorted(lists_of(log)) == [("hats", ("a", "c"), (0, 0)), ("shoes", ("c", "a", "b"), (1, 0, 1))]
     assert not log.left_out
     assert log.names == [str(queries), str(events)]
@@ -407,13 +407,13 @@ def test_little_memory_and_one_thread_are_enough_and_the_time_is_short(tmp_path:
     """A hundred thousand queries and 283,334 events take about 2 s on one core."""
     files = many(100_000, tmp_path)
     began = time.monotonic()
-    log = ubi(*files, engine=prudent.DuckDB(memory="150MB", threads=1))
+    log = read_ubi(*files, engine=prudent.DuckDB(memory="150MB", threads=1))
     assert time.monotonic() - began < 30
     lists = lists_of(log)
     assert len(lists) == 100_000
     assert sum(sum(clicks) for _, _, clicks in lists) == 33_334
     assert not log.left_out
-    assert sorted(lists_of(ubi(*files))) == sorted(lists)
+    assert sorted(lists_of(read_ubi(*files))) == sorted(lists)
 
 
 # --- files as people have them --------------------------------------------------------------------------------------
@@ -433,7 +433,7 @@ ACCEPTED = {
 @pytest.mark.parametrize(("name", "content"), ACCEPTED.values(), ids=ACCEPTED)
 def test_accepted(name: str, content: bytes, tmp_path: Path) -> None:
     (tmp_path / name).write_bytes(content)
-    log = ubi(tmp_path / name)
+    log = read_ubi(tmp_path / name)
     assert lists_of(log) == [("shoes", ("a", "b"), (0, 1))]
     lists = Path(log.source[0])
     assert [file.name for file in lists.parent.iterdir()] == ["lists.parquet"]
@@ -455,7 +455,7 @@ def test_parquet_with_structures(tmp_path: Path) -> None:
         )
     queries = write(tmp_path / "queries.jsonl", [query(7, ["3", "5"])])
     for source in (tmp_path / "queries.parquet", queries):
-        log = ubi(source, tmp_path / "events.parquet")
+        log = read_ubi(source, tmp_path / "events.parquet")
         assert lists_of(log) == [("shoes", ("3", "5"), (0, 1))]
         assert not log.left_out
 
@@ -504,7 +504,7 @@ REFUSED = {
 def test_refused(name: str, content: bytes, said: list[str], tmp_path: Path) -> None:
     (tmp_path / name).write_bytes(content)
     with pytest.raises(LogError) as refused:
-        ubi(tmp_path / name)
+        read_ubi(tmp_path / name)
     for part in [name, *said]:
         assert part in str(refused.value)
     assert ("same days" in str(refused.value)) == ("same days" in said)

@@ -14,6 +14,7 @@ from prudent.base.errors import LogError, UsageError, WriteError, did_you_mean
 from prudent.logs.formats import file_format, find_files, path_names
 from prudent.logs.json_lines import json_fault, without_bom
 from prudent.logs.log import Log
+from prudent.logs.readers.base import readers
 from prudent.storage.database import Database, first_line
 from prudent.storage.files import TemporaryFolder, reason
 from prudent.storage.quoting import file_text, text
@@ -23,7 +24,8 @@ Paths = str | PathLike[str] | Sequence[str | PathLike[str]]
 _ACTIONS_TO_NAME = 8  # in a message
 
 
-def ubi(
+@readers.register("ubi")
+def read_ubi(
     *source: Paths,
     click_action: str | Sequence[str] = "click",
     impression_action: str | Sequence[str] = "impression",
@@ -33,9 +35,9 @@ def ubi(
     """Read the records of User Behavior Insights, specification 1.0 to 1.3, as a `Log`.
 
     ``source`` is files, globs or several of them, JSON Lines (gzipped or not) or Parquet, such as
-    ``ubi("ubi_queries.ndjson", "ubi_events.ndjson")``. The fields of a record show whether it is a query or an event:
-    an event has an ``action_name``. A record may be the ``_source`` of a search hit. Action lines of a bulk request
-    are skipped.
+    ``read_ubi("ubi_queries.ndjson", "ubi_events.ndjson")``. The fields of a record show whether it is a query or an
+    event: an event has an ``action_name``. A record may be the ``_source`` of a search hit. Action lines of a bulk
+    request are skipped.
 
     The list of a query is its ``query_response_hit_ids`` (formerly ``query_response_object_ids``); where these are
     missing, the items of its impression events, by ``event_attributes.position.ordinal``. Ordinals begin at 0 if any

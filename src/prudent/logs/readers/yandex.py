@@ -17,6 +17,7 @@ import duckdb
 from prudent.base.errors import LogError, UsageError, WriteError
 from prudent.logs.formats import find_text_files
 from prudent.logs.log import Log
+from prudent.logs.readers.base import readers
 from prudent.storage.database import Database, first_line
 from prudent.storage.files import TemporaryFolder, reason
 from prudent.storage.quoting import file_text, text
@@ -73,6 +74,7 @@ _PERSONALIZED = _Format(
 )
 
 
+@readers.register("yandex")
 def read_yandex(source: Paths, *, engine: Database | None = None) -> Log:
     """Read the log of Yandex's relevance-prediction challenge (2011) as a `Log`.
 
@@ -87,6 +89,7 @@ def read_yandex(source: Paths, *, engine: Database | None = None) -> Log:
     return _read(source, _RELEVANCE, engine or Database())
 
 
+@readers.register("yandex-personalized")
 def read_yandex_personalized(
     source: Paths, *, days: tuple[int, int] | None = None, engine: Database | None = None
 ) -> Log:

@@ -11,7 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from prudent.base.errors import LabelError, LogError, PrudentError, UsageError
-from prudent.logs.readers import Labels, letor, read_labels
+from prudent.research import labels
+from prudent.research.labels import Labels, read_labels
 
 Pairs = list[tuple[int, int]]  # label and qid of each line
 
@@ -73,7 +74,7 @@ def test_equals_plain_loops(lines: Pairs, features: str, end: str, last: bool, b
     text = "".join(f"{label} qid:{qid}{features}{end}" for label, qid in lines)
     file.write_bytes((text if last else text.removesuffix(end)).encode())
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(letor, "_BLOCK", max(block, 128 if len(features) > 60 else 64))
+        patch.setattr(labels, "_BLOCK", max(block, 128 if len(features) > 60 else 64))
         assert as_lists(read_labels(file)) == by_hand(lines)
 
 
@@ -123,7 +124,7 @@ def test_refused(line: bytes, said: str, after: bytes, file: Path) -> None:
 
 
 def test_the_line_is_counted_over_blocks(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(letor, "_BLOCK", 64)
+    monkeypatch.setattr(labels, "_BLOCK", 64)
     file.write_bytes(GOOD * 50 + b"7 qid:1 1:3\n" + GOOD)
     with pytest.raises(LabelError, match="line 101 has the label 7"):
         read_labels(file)
@@ -135,7 +136,7 @@ WHOLE = {
     "a cut gzip": ("train.gz", gzip.compress(os.urandom(9000).hex().encode())[:6000], "train.gz"),
     "a damaged gzip": ("train.gz", gzip.compress(GOOD * 50)[:20] + b"\xff" * 40, "train.gz"),
     "a gzip without its name": ("train.txt", gzip.compress(GOOD), "Rename it to end in .gz"),
-    "a line without end": ("train.txt", b"\0" * (2 * letor._BLOCK), "line 1 is too long"),
+    "a line without end": ("train.txt", b"\0" * (2 * labels._BLOCK), "line 1 is too long"),
 }
 
 
