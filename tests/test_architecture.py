@@ -1,10 +1,11 @@
 """The rules of the design that no type checker knows: layers, sizes, names, and who may know a concrete click model."""
 
 import ast
+import re
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,7 @@ LAYERS = [  # the last is the lowest
     *("click_models", "counts", "engines", "logs", "storage", "base"),
 ]
 MOST_LINES = 400
+FEWEST_REPEATED = 6  # lines in a row that stand for repeated logic
 
 
 def short(module: Path) -> str:
@@ -44,6 +46,42 @@ def test_no_package_imports_one_above_it() -> None:
 @pytest.mark.parametrize("module", MODULES, ids=short)
 def test_a_file_is_one_idea(module: Path) -> None:
     assert len(module.read_text(encoding="utf-8").splitlines()) <= MOST_LINES
+
+
+def lines_of_code(text: str) -> list[tuple[int, str]]:
+    """Numbered lines without indentation; declarations, comments, blank lines and lone punctuation do not count."""
+    skipped: set[int] = set()
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            skipped |= set(range(node.lineno, (node.end_lineno or node.lineno) + 1))
+        if isinstance(node, ast.FunctionDef):  # commands share options, which have to be written out
+            skipped |= set(range(node.lineno, node.body[0].lineno))
+    lines = [(number, line.strip()) for number, line in enumerate(text.splitlines(), 1) if number not in skipped]
+    return [(number, line) for number, line in lines if not line.startswith("#") and re.search(r"\w", line)]
+
+
+def repeated(texts: Mapping[str, str]) -> list[str]:
+    """Places whose lines stand in another place too, to the letter."""
+    first: dict[tuple[str, ...], str] = {}
+    places = []
+    for name, text in texts.items():
+        code = lines_of_code(text)
+        for start in range(len(code) - FEWEST_REPEATED + 1):
+            block = tuple(line for _, line in code[start : start + FEWEST_REPEATED])
+            place = f"{name}:{code[start][0]}"
+            if first.setdefault(block, place) != place:
+                places.append(f"{place} is {first[block]}")
+    return places
+
+
+def test_no_logic_is_written_twice() -> None:
+    assert repeated({short(module): module.read_text(encoding="utf-8") for module in MODULES}) == []
+
+
+def test_a_repeated_block_would_be_noticed() -> None:
+    block = "\n".join(f"x{i} = {i}" for i in range(FEWEST_REPEATED))
+    assert repeated({"a": block, "b": f"import os\n\n# a comment\n{block}"}) == ["b:4 is a:1"]
+    assert repeated({"a": block, "b": block.replace("x3", "y")}) == []
 
 
 def test_dir_lists_the_public_names() -> None:

@@ -1,10 +1,10 @@
 """The click-model contract: everything downstream speaks to a click model only through these two classes.
 
 A new model is one file: a frozen dataclass with its settings, `unit` and `reward`, registered under a name, whose
-`fit` returns a `FittedModel` with `evidence` and `predict`, and with `parameters` if it fits any. Rank, compare, auto,
-tune, the estimators dm and dr, gate, report, explain and diff then work with it; simulations also need `typical`.
-Third-party models register through the entry point group ``prudent.click_models``; ``tests/plugins/toy_model.py`` is
-one.
+`fit` returns a `FittedModel` with `evidence` and `predict`; parameters that it fits are named in `settings`. Rank,
+compare, auto, tune, the estimators dm and dr, gate, report, explain and diff then work with it; simulations also need
+`typical`. Third-party models register through the entry point group ``prudent.click_models``;
+``tests/plugins/toy_model.py`` is one.
 
 A model sees a log as `Cells`: how often an item was shown at a position, with the last click above at ``prev``, itself
 clicked or not, with ``more`` clicks below or not. P(clicks) has to be linear in the θ of each item, as it is where an

@@ -167,13 +167,7 @@ def gate_contexts(
         check_output(to, [file for source in inputs if is_paths(source) for file in find_files(source)])
     holdout = open_holdout(policy, log, engine, max_rejected, **columns)
     whole = decide(
-        holdout.lists,
-        chosen,
-        settings,
-        min_lift,
-        min_support,
-        leakage=holdout.leakage,
-        acknowledge=acknowledge,
+        holdout.lists, chosen, settings, min_lift, min_support, leakage=holdout.leakage, acknowledge=acknowledge
     )
     if whole.reasons:
         return Mixture(None, 0, 0, 0, 0, whole.confidence, min_lift, whole.reasons)
