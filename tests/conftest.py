@@ -2,12 +2,17 @@
 
 import os
 from collections import Counter
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
 from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
-from tests.programs import TIERS
+from tests.programs import TIERS, find_chromium
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 CI = os.environ.get("CI", "").lower() not in ("", "0", "false")
 
@@ -65,3 +70,14 @@ class ByFile(LoadScopeScheduling):  # type: ignore[misc]
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> ByFile:
     return ByFile(config, log)
+
+
+@pytest.fixture(scope="module")
+def browser() -> "Iterator[Browser]":
+    """Chromium, for the tests of the marker `browser`."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        launched = playwright.chromium.launch(executable_path=find_chromium(), args=["--no-sandbox"])
+        yield launched
+        launched.close()

@@ -1,23 +1,12 @@
 """The built site fits the window; `make docs` builds it and runs this."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, sync_playwright
-
-from tests.programs import find_chromium
+from playwright.sync_api import Browser
 
 pytestmark = pytest.mark.browser
 SITE = Path(__file__).parents[2] / "docs" / "_build"
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        launched = playwright.chromium.launch(executable_path=find_chromium(), args=["--no-sandbox"])
-        yield launched
-        launched.close()
 
 
 @pytest.mark.parametrize("width", [390, 768, 1100, 1366, 1440])

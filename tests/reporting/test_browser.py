@@ -6,28 +6,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page
 
 import prudent
 from prudent.base.text import visible
 from prudent.click_models.simulate import write_log
 from prudent.reporting import report
 from prudent.research.demo import shop
-from tests.programs import find_axe, find_chromium
+from tests.programs import find_axe
 from tests.reference import LoggedList
 from tests.reporting.hostile import PAYLOADS, write_hostile_report
 from tests.strategies import table
 
 pytestmark = pytest.mark.browser
 PHONE = {"width": 390, "height": 844}
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        launched = playwright.chromium.launch(executable_path=find_chromium(), args=["--no-sandbox"])
-        yield launched
-        launched.close()
 
 
 @pytest.fixture(scope="module")
