@@ -126,8 +126,8 @@ def report(
     """Print the results and write them to a dated file."""
     now = datetime.now(UTC)
     known = {name: version(name) for name in ("prudent", "duckdb", "numpy", "scipy", *packages)} | dict(versions or {})
-    print(f"\n{part}: {', '.join(f'{key} {of}' for key, of in about.items())}")
-    print(", ".join(f"{name} {of}" for name, of in known.items()), "\n")
+    print(f"\n{part}: {', '.join(f'{key} {shown}' for key, shown in about.items())}")
+    print(", ".join(f"{name} {shown}" for name, shown in known.items()), "\n")
     width = max(map(len, [*took, *figures])) + 2
     print(f"{'work':{width}}{'CPU s':>10}{'wall s':>10}{'peak GB':>10}")
     for work, one in took.items():
@@ -155,7 +155,7 @@ def report(
             }
             for name, figure in figures.items()
         },
-    } | ({"rows": [{key: rounded(of) for key, of in row.items()} for row in rows]} if rows else {})
+    } | ({"rows": [{key: rounded(shown) for key, shown in row.items()} for row in rows]} if rows else {})
     RESULTS.mkdir(exist_ok=True)
     target = RESULTS / f"{now:%Y-%m-%d}-{part}.json"
     target.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
@@ -165,7 +165,7 @@ def report(
 def rounded(value: Any) -> Any:
     """Five digits, which is more than timings have."""
     if isinstance(value, list):
-        return [rounded(of) for of in value]
+        return [rounded(one) for one in value]
     return float(f"{value:.5g}") if isinstance(value, float) else value
 
 

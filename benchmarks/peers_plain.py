@@ -81,8 +81,8 @@ def take_tenth(log: str, tenth: str) -> int:
     """All lists of every tenth context: as dense as the whole."""
     import duckdb
 
-    some = f"from read_parquet('{log}') where hash(context) % 10 = 0"
-    duckdb.execute(f"copy ({some}) to '{tenth}' (format parquet, compression zstd)")
+    part = f"from read_parquet('{log}') where hash(context) % 10 = 0"
+    duckdb.execute(f"copy ({part}) to '{tenth}' (format parquet, compression zstd)")
     return int(duckdb.execute(f"select count(*) from '{tenth}'").fetchall()[0][0])
 
 

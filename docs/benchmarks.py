@@ -133,7 +133,7 @@ def machines(parts: Mapping[str, Results]) -> str:
     rows = []
     for part, results in parts.items():
         machine = results["machine"]
-        packages = ", ".join(f"{name} {of}" for name, of in results["versions"].items())
+        packages = ", ".join(f"{name} {version}" for name, version in results["versions"].items())
         where = f"{machine['cores']} cores, {machine['memory']:g} GB, Python {machine['python']}"
         rows.append((part, results["date"][:10], results["commit"] or "not recorded", where, packages))
     head = ("part", "date", "commit", "machine", "versions")

@@ -27,8 +27,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         for command in COMMANDS:
             program, *arguments = command.split()
-            found = Path(sys.executable).with_name(program)
-            subprocess.run([found, *arguments], cwd=folder, check=True, stdout=subprocess.DEVNULL)
+            path = Path(sys.executable).with_name(program)
+            subprocess.run([path, *arguments], cwd=folder, check=True, stdout=subprocess.DEVNULL)
         opened = playwright.chromium.launch(executable_path=browser, args=["--no-sandbox"])
         page = opened.new_page(
             viewport={"width": 1120, "height": 900},

@@ -29,7 +29,7 @@ def _measured(parts: Mapping[str, Any]) -> str:
     rows = sizes["rows"]
     ten = rows[-1]
     spark_lists = spark["about"]["lists"]
-    figure = {name: of["value"] for part in (sizes, spark, pairs) for name, of in part["figures"].items()}
+    figure = {name: one["value"] for part in (sizes, spark, pairs) for name, one in part["figures"].items()}
     duckdb_cpu = 1e6 * ten["count: cpu"] / ten["lists"]  # µs a list
     # The start of Java is a fixed cost that one run does not separate: the figures of Spark are upper limits.
     spark_cpu = 1e6 * spark["took"]["count_by_spark"]["cpu"] / spark_lists

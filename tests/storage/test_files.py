@@ -152,7 +152,8 @@ def policies(connection):
     for name, seed in (("old", 1), ("new", 2)):
         connection.execute(
             f"create table {name} as select 'c' || (i // 5) as context, i % 5 + 1 as rank, 'a' || i as item, "
-            f"sin(i * {seed}) as lower, cos(i * {seed}) as mean, 1.0 as positive, 1.0 as negative, 2 as impressions "
+            f"sin(i * {seed}) as lower, cos(i * {seed}) as mean, 1.0 as upper, 0.5 as stay, "
+            "1.0 as positive, 1.0 as negative, 2 as impressions "
             "from range(40000) t(i) order by i"
         )
         yield Policy(connection, Manifest("policy", {"which": name}), {"lists": f"from {name}"})

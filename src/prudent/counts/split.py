@@ -222,9 +222,9 @@ def _everything(connection: duckdb.DuckDBPyConnection, log: Log, source: Opened,
         )
     plain = [without_bom(file, folder.path / f"{i}.jsonl") for i, file in enumerate(source.files)]
     read = f"read_json([{', '.join(map(file_text, plain))}], format = 'newline_delimited', records = 'true'"
-    found = connection.execute(f"describe from {read}, sample_size = -1)").fetchall()
+    described = connection.execute(f"describe from {read}, sample_size = -1)").fetchall()
     # What looks like a date is text, and comes back as it was written.
-    kinds = {name: re.sub("DATE|TIMESTAMP[A-Z_]*|TIME|UUID|JSON", "VARCHAR", kind) for name, kind, *_ in found}
+    kinds = {name: re.sub("DATE|TIMESTAMP[A-Z_]*|TIME|UUID|JSON", "VARCHAR", kind) for name, kind, *_ in described}
     columns = ", ".join(f"{text(name)}: {text(kind)}" for name, kind in kinds.items())
     return f"from {read}, columns = {{{columns}}})"
 

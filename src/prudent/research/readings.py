@@ -293,7 +293,7 @@ def _notes(ratios: list[Ratio]) -> Iterator[str]:
         for ratio in sorted(ratios, key=lambda ratio: -ratio.n):
             if ratio.reading == reading and ratio.delta == _AT[ratio.method]:
                 places.setdefault(f"{ratio.n:,} {ratio.logging} lists", []).append(ratio)
-        yield f"{reading}: {'; '.join(f'{_words(found)} on {place}' for place, found in places.items())}."
+        yield f"{reading}: {'; '.join(f'{_words(own)} on {place}' for place, own in places.items())}."
 
 
 def _words(ratios: list[Ratio]) -> str:
@@ -301,7 +301,7 @@ def _words(ratios: list[Ratio]) -> str:
     if {_number(ratio.ratio, ratio.se) for ratio in ratios} == {"1.00 ± 0.00"}:
         return "no change"
     names = [ratio.method if ratio.reading.startswith(ratio.model) else ratio.model for ratio in ratios]
-    return ", ".join(f"{_number(of.ratio, of.se)} ({name})" for name, of in zip(names, ratios, strict=True))
+    return ", ".join(f"{_number(one.ratio, one.se)} ({name})" for name, one in zip(names, ratios, strict=True))
 
 
 def _number(value: float, se: float) -> str:

@@ -79,8 +79,8 @@ def write_counts_file(
 
 def read_footer(connection: duckdb.DuckDBPyConnection, file: Path) -> dict[str, str]:
     """The metadata of a Parquet file, by key."""
-    found = connection.execute(f"select key, value from parquet_kv_metadata({file_text(file)})").fetchall()
-    return {bytes(key).decode(errors="replace"): bytes(value).decode(errors="replace") for key, value in found}
+    pairs = connection.execute(f"select key, value from parquet_kv_metadata({file_text(file)})").fetchall()
+    return {bytes(key).decode(errors="replace"): bytes(value).decode(errors="replace") for key, value in pairs}
 
 
 def counts_version(footer: Mapping[str, str]) -> str | None:

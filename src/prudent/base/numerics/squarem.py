@@ -22,11 +22,11 @@ def fixed_point(
     than `tolerance`.
     """
     size = np.diff(groups, append=len(start))
-    of = np.repeat(np.arange(len(groups)), size)
+    group = np.repeat(np.arange(len(groups)), size)
 
     def length(vector: FloatArray) -> FloatArray:
         # Not by `norm`, which goes to as many threads as there are: their number would show in the last digits.
-        return np.asarray(np.sqrt(np.bincount(of, vector * vector, minlength=len(groups))))
+        return np.asarray(np.sqrt(np.bincount(group, vector * vector, minlength=len(groups))))
 
     x, fallback = start, start
     before, longest, rest = np.full(len(groups), np.inf), np.full(len(groups), 4.0), np.zeros(len(groups), bool)
@@ -36,7 +36,7 @@ def fixed_point(
         moved = length(r)
         astray = ~(moved <= 2 * before) & ~rest  # the extrapolation went too far: go on from the plain steps before it
         settles = ~astray & ~rest & (np.maximum.reduceat(np.abs(r), groups) < tolerance)
-        x = np.where(settles[of], first, x)
+        x = np.where(settles[group], first, x)
         rest = rest | settles
         if rest.all():
             break
@@ -45,9 +45,9 @@ def fixed_point(
         bend = length(v)
         stride = np.clip(np.divide(moved, bend, out=np.ones(len(groups)), where=bend > 0), 1.0, longest)
         longest = np.where(stride == longest, longest * 4, longest)  # good enough for the limit: earns a longer one
-        s = stride[of]
+        s = stride[group]
         guess = step(np.clip(x + 2 * s * r + s * s * v, 0.0, 1.0))
-        x = np.where(rest[of], x, np.where(astray[of], fallback, guess))
-        fallback = np.where((rest | astray)[of], x, second)
+        x = np.where(rest[group], x, np.where(astray[group], fallback, guess))
+        fallback = np.where((rest | astray)[group], x, second)
         before, longest = np.where(astray, np.inf, moved), np.where(astray, 4.0, longest)
     return x, rest
