@@ -797,3 +797,34 @@ def test_log_with_wrong_settings() -> None:
         prudent.Log("x.parquet", layout="wide")  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="The column 'q' is named for two different things"):
         prudent.Log("x.parquet", context="q", items="q")
+
+
+# --- damaged counts, limits -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("column", ["context", "item", "position", "prev", "click", "more", "n", "items", "clicks"])
+@pytest.mark.parametrize("damage", ["missing", "struct"])
+def test_counts_with_a_damaged_column(column: str, damage: str, tmp_path: Path) -> None:
+    lists = {"context": ["q"] * 4, "items": [["a", "b"]] * 4, "clicks": [[0, 1]] * 4}
+    prudent.count(pa.table(lists), to=tmp_path / "counts.parquet")
+    counts = pq.read_table(tmp_path / "counts.parquet")
+    at = counts.column_names.index(column)
+    other = counts.drop_columns(column)
+    if damage == "struct":
+        other = other.add_column(at, column, pa.array([{"a": 1}] * len(counts)))
+    pq.write_table(other.replace_schema_metadata(counts.schema.metadata), tmp_path / "counts.parquet")
+    for command in (["check"], ["rank", "-o", tmp_path / "policy.parquet"]):
+        ran = run(command[0], tmp_path / "counts.parquet", *command[1:])
+        assert (ran.code, ran.out) == (3, "")
+        assert f"is marked as counts, but its column {column} is {damage}" in ran.text
+
+
+@pytest.mark.parametrize("memory", ["-1GB", "0GB", "much", "1", "1 parsec", ""])
+def test_a_memory_limit_that_is_none(memory: str, tmp_path: Path) -> None:
+    ran = run("check", tmp_path / "log.parquet", f"--memory={memory}")
+    assert (ran.code, "it must be a size above 0, such as 1GB" in ran.text) == (2, True)
+
+
+@pytest.mark.parametrize("memory", ["1GB", "512 MB", "1.5gb", "100MiB", "800000B"])
+def test_a_memory_limit(memory: str) -> None:
+    prudent.DuckDB(memory).open().close()

@@ -13,12 +13,15 @@ from dataclasses import replace
 from pathlib import Path
 
 import duckdb
+import pyarrow as pa
 import pytest
 
 import prudent
 from prudent.base.text import plain
 from prudent.bounds import DEFAULT_BOUND
+from prudent.cli.rank import _show_summary
 from prudent.click_models.simulate import make_world, write_log
+from prudent.storage.manifest import Manifest, Source, Tally
 from tests.command import PROCESS, run, run_process
 
 COMMANDS = ["rank", "count", "check", "compact", "diff", "simulate", "demo"]
@@ -97,16 +100,16 @@ def test_help_is_quick() -> None:
         (["rank"], "Missing argument"),
         (["rank", "log.parquet"], "Missing option '--to'"),
         (["rank", "log.parquet", "-o", "x.parquet", "--lenght", "3"], "--length"),
-        (["rank", "log.parquet", "-o", "x.parquet", "--length", "0"], "Invalid value for '--length'"),
+        (["rank", "log.parquet", "-o", "x.parquet", "--length", "0"], "length is 0; it must be a whole number"),
         (["rank", "log.parquet", "-o", "x.parquet", "--length", "ten"], "Invalid value for '--length'"),
-        (["rank", "log.parquet", "-o", "x.parquet", "--max-rejected", "2"], "Invalid value for '--max-rejected'"),
+        (["rank", "log.parquet", "-o", "x.parquet", "--max-rejected", "2"], "max_rejected is 2.0; it is a share"),
         (["rank", "log.parquet", "-o", "x.parquet", "--layout", "wide"], "Invalid value for '--layout'"),
         (["rank", "log.parquet", "-o", "x.parquet", "--model", "pmb"], "Did you mean 'pbm'?"),
         (["rank", "log.parquet", "-o", "x.parquet", "--bound", "bays"], "Did you mean 'bayes'?"),
         (["rank", "log.parquet", "-o", "x.parquet", "--bound", "bayes(detla=0.1)"], "Did you mean 'delta'?"),
         (["rank", "log.parquet", "-o", "x.parquet", "--bound", "bayes(delta=2)"], "delta is 2"),
         (["rank", "log.parquet", "-o", "x.parquet", "--bound", "bayes(delta="], "bayes(delta="),
-        (["rank", "log.parquet", "-o", "x.parquet", "--memory", "lots"], "DuckDB does not accept these settings"),
+        (["rank", "log.parquet", "-o", "x.parquet", "--memory", "lots"], "memory is 'lots'; it must be a size"),
         (["rank", "log.parquet", "-o", "x.parquet", "--context", "items"], "is named for two different things"),
         (["rank", "log.parquet", "-o", "log.parquet"], "log.parquet is named twice"),
         (["rank", "l*.parquet", "-o", "log.parquet"], "log.parquet is named twice"),
@@ -401,7 +404,7 @@ def test_names_are_shown_and_not_obeyed(tmp_path: Path, monkeypatch: pytest.Monk
         {"context": name, "items": [f"1{name}", f"2{name}"], "clicks": [0, 1]} for name in NASTY[:5] for _ in range(30)
     ] + [{"context": name, "items": ["1", "2"], "clicks": [1, 0]} for name in NASTY[5:]]
     Path("nasty.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    args = ["rank", "nasty.jsonl", "-o", "[bold]x.parquet", "--model", "cm", "--bound", "bayes"]
+    args = ["rank", "nasty.jsonl", "-o", "[bold]x.parquet", "--model", "pbm(examination=[1, 0.5])", "--bound", "bayes"]
     ran = run_process(*args, env={"COLUMNS": "200"})
     assert ran.code == 0
     for name in ("\\x1b[31mred\\x1b[0m", "2[red]x[/red]", "2a\\nb", "2\\x07\\x08\\x7f", "2\\u202eevil"):
@@ -510,3 +513,43 @@ def test_statistics_of_the_fit_are_for_verbose(bound: str, tmp_path: Path) -> No
     assert FITTED.get(bound, "fitted prior: intercept ") in verbose.text
     assert ("fitted prior" in verbose.out) == bool(FITTED.get(bound, True))
     assert "×" not in verbose.out
+
+
+# --- what rank says of its result -------------------------------------------------------------------------------------
+
+
+def say_summary(value: float, lists: int, capsys: pytest.CaptureFixture[str]) -> str:
+    """What is printed for a policy of this value beside an incumbent of 0.5721, from so many lists."""
+    scores = [{"model": "pbm", "log_likelihood": -1.0}, {"model": "dcm", "log_likelihood": -1.1}]
+    summary = {"contexts": 3, "too_few_lists": 0, "without_candidates": 0, "differ": 1, "unit": "expected clicks"}
+    values = {"value": value, "lower": 0.5, "incumbent_value": 0.5721, "incumbent_lower": 0.4}
+    manifest = Manifest(
+        "policy",
+        {"model": "pbm", "bound": "mle", "asked_model": "auto", "min_lists": 1},
+        {"training": Source(("log",), Tally(lists))},
+        {
+            "summary": {**summary, **values},
+            "comparison": {"scores": scores, "winner": "pbm", "lists": 100, "test_lists": 20},
+        },
+    )
+    _show_summary(manifest)
+    return " ".join(capsys.readouterr().out.split())
+
+
+def test_a_difference_in_the_last_digit_is_not_called_worse(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "worse" not in say_summary(0.5720, 100, capsys)
+    assert "worse than the incumbent" in say_summary(0.5620, 100, capsys)
+
+
+def test_auto_says_where_it_compared_on_a_sample(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "per list: pbm" in say_summary(0.6, 100, capsys)
+    assert "per list, on a sample of 100 lists: pbm" in say_summary(0.6, 101, capsys)
+
+
+def test_lists_of_equal_value_are_no_large_changes() -> None:
+    """Two items with the same evidence in another order: the list differs, and nothing changes."""
+    table = pa.table({"context": ["q"] * 4, "items": [["b", "a"]] * 4, "clicks": [[0, 1], [1, 0]] * 2})
+    policy = prudent.rank(table, "pbm(examination=[1, 1])", bound="mle")
+    assert policy["q"] == ["a", "b"]
+    assert [row[-1] for row in policy.contexts().fetchall()] == [True]
+    assert policy.changes().fetchall() == []

@@ -14,6 +14,13 @@ from tests.strategies import count, logs
 MOVING: list[LoggedList] = [*[("q", ("a", "b"), (1, 1))] * 30, *[("q", ("b", "a"), (0, 1))] * 20, ("r", ("a",), (0,))]
 
 
+def test_few_rare_pairs_are_not_worth_a_sentence() -> None:
+    """0% of pairs being noise is no news: the sentence begins where a whole percent is printed."""
+    health = prudent.check(count(MOVING))
+    assert any("mostly noise" in verdict for verdict in replace(health, rare_pairs=0.006).verdicts())
+    assert not any("mostly noise" in verdict for verdict in replace(health, rare_pairs=0.004).verdicts())
+
+
 @settings(max_examples=25, deadline=None)
 @example(MOVING)
 @example([("q", ("a", "b", "c"), (1, 1, 1)), ("q", ("a", "c"), (0, 0))])

@@ -88,3 +88,10 @@ def test_an_unknown_setting_is_refused_with_those_it_has(registry: Registry[Any]
 def test_it_is_explained(registry: Registry[Any], name: str) -> None:
     """The reference and the help texts are made from its docstring."""
     assert len((inspect.getdoc(registry[name]) or "").partition("\n")[0]) > 20
+
+
+@pytest.mark.parametrize(("text", "near"), [("PBM", "pbm"), ("Dcm(tail=truncate)", "dcm"), ("position_based", None)])
+def test_another_case_is_another_name_and_gets_a_hint(text: str, near: str | None) -> None:
+    with pytest.raises(UsageError, match=rf"No click model is called '{text.partition('(')[0]}'") as refused:
+        click_models.parse(text)
+    assert (f"Did you mean '{near}'?" in str(refused.value)) == (near is not None)

@@ -13,6 +13,7 @@ import pytest
 
 import prudent
 from prudent.base.errors import LogError, PrudentWarning, UsageError
+from prudent.logs.log import Layout
 from tests.command import run
 
 
@@ -68,7 +69,7 @@ def test_every_list_is_on_one_side_with_all_its_columns(tmp_path: Path, ending: 
     assert {one["note"] for one in pq.read_table(holdout).to_pylist()} & {"same"}
     assert {one["note"] for one in pq.read_table(train).to_pylist()} & {"same"}
     for part in (train, holdout):
-        assert prudent.count(prudent.Log(part)).tally.bad == 0
+        assert prudent.count(prudent.Log(part)).tally.rejected_lists == 0
 
 
 @pytest.mark.parametrize("ending", ["parquet", "jsonl", "csv"])
@@ -228,3 +229,16 @@ def test_clicks_per_list_and_a_warning_where_they_differ(tmp_path: Path) -> None
 def test_lists_without_clicks_do_not_differ(tmp_path: Path) -> None:
     rows = [{"context": "q", "items": ["a"], "clicks": [0], "day": i} for i in range(50)]
     assert prudent.split(pa.Table.from_pylist(rows), tmp_path, by="time", time="day").z == 0
+
+
+@pytest.mark.parametrize("layout", ["lists", "rows"])
+def test_a_nul_byte_does_not_become_a_name(layout: Layout, tmp_path: Path) -> None:
+    """Parquet would hold it as part of the name, and the list that the text file rejects would count."""
+    rows: list[dict[str, object]] = [{"context": "q", "items": ["a", "b\0"], "clicks": [1, 0]}]
+    if layout == "rows":
+        rows = [{"impression": 1, "context": "q\0", "item": "a", "position": 1, "click": 1}]
+    (tmp_path / "log.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert prudent.check(tmp_path / "log.jsonl", layout=layout).rejected == {"NUL byte in a name": 1}
+    with pytest.raises(LogError, match=r"1 lines of .*log\.jsonl have a NUL byte in a name"):
+        prudent.split(tmp_path / "log.jsonl", tmp_path, layout=layout)
+    assert not list(tmp_path.glob("*.parquet"))

@@ -182,6 +182,16 @@ def test_there_and_back(policy: prudent.Policy) -> None:
             assert again.rows() == one.rows()
 
 
+def test_counts_to_explain_with_are_an_object_or_a_path(tmp_path: Path) -> None:
+    lists = count([("red", ("a", "b"), (1, 0)), ("red", ("b", "a"), (0, 1))] * 9)
+    lists.write(tmp_path / "counts.parquet")
+    prudent.rank(lists, "cm").write(tmp_path / "policy.parquet")
+    policy = prudent.Policy.read(tmp_path / "policy.parquet")
+    assert policy.explain("red", counts=tmp_path / "counts.parquet") == policy.explain("red", counts=lists)
+    with pytest.raises(LogError, match="There is no file a"):
+        policy.explain("red", counts="a")
+
+
 # --- lists made elsewhere -----------------------------------------------------------------------------------------
 
 

@@ -20,7 +20,7 @@ from prudent.base.errors import PrudentWarning, UsageError, did_you_mean
 T = TypeVar("T")
 
 _NAME = re.compile(r"[a-z][a-z0-9-]*")
-_CALL = re.compile(rf"\s*({_NAME.pattern})\s*(?:\((.*)\))?\s*", re.DOTALL)
+_CALL = re.compile(r"\s*([A-Za-z][A-Za-z0-9_-]*)\s*(?:\((.*)\))?\s*", re.DOTALL)
 _SETTING = re.compile(r"\s*([a-z_]+)\s*=\s*(\S.*?)\s*", re.DOTALL)
 
 

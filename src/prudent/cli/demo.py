@@ -28,24 +28,20 @@ def demo_command(
 def simulate_command(
     to: To,
     truth: Annotated[Path | None, typer.Option(help="Also write the true attraction of every item.")] = None,
-    lists: Annotated[int | None, typer.Option(min=1, help="Number of lists.")] = None,
+    lists: Annotated[int | None, typer.Option(help="Number of lists.")] = None,
     model: Annotated[
         str | None, typer.Option(help="Click model: {click_models}; e.g. 'pbm(examination=[1, .5])'.")
     ] = None,
-    contexts: Annotated[int | None, typer.Option(min=1, help="Number of contexts.")] = None,
+    contexts: Annotated[int | None, typer.Option(help="Number of contexts.")] = None,
     items: Annotated[
         tuple[int, int] | None, typer.Option(metavar="FEWEST MOST", help="Fewest and most items of a context.")
     ] = None,
-    length: Annotated[int | None, typer.Option(min=1, help="Items per list.")] = None,
-    zipf: Annotated[
-        float | None, typer.Option(min=0, help="Zipf exponent of context frequencies; 0 is uniform.")
-    ] = None,
+    length: Annotated[int | None, typer.Option(help="Items per list.")] = None,
+    zipf: Annotated[float | None, typer.Option(help="Zipf exponent of context frequencies; 0 is uniform.")] = None,
     quality: Annotated[
         float | None, typer.Option(help="Quality of the logging policy: 1 good, 0 random, -1 reversed.")
     ] = None,
-    exploration: Annotated[
-        float | None, typer.Option(min=0, help="Noise added to the logging policy, per list.")
-    ] = None,
+    exploration: Annotated[float | None, typer.Option(help="Noise added to the logging policy, per list.")] = None,
     attraction: Annotated[
         tuple[float, float] | None, typer.Option(metavar="A B", help="a and b of attraction ~ Beta(a, b).")
     ] = None,

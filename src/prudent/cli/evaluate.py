@@ -47,7 +47,9 @@ def evaluate_command(
     columns: LogOptions,
     estimator: Annotated[
         list[str] | None,
-        option("--estimator", "-e", help="{estimators}; e.g. 'ips(clip=50)', 'dm(model=dcm)'; repeatable."),
+        option(
+            "--estimator", "-e", metavar="NAME", help="{estimators}; e.g. 'ips(clip=50)', 'dm(model=dcm)'; repeatable."
+        ),
     ] = None,
     reward: Reward = None,
     confidence: Annotated[

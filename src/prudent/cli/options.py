@@ -62,7 +62,8 @@ Inputs = Annotated[
 Logs = Annotated[list[str], typer.Argument(metavar="LOG", help="Click logs (Parquet, JSON Lines, CSV; globs).")]
 PolicyFile = Annotated[Path, typer.Argument(metavar="POLICY", help="Policy written by prudent rank.")]
 HoldoutLog = Annotated[
-    list[str], option("--log", help="Holdout: click logs the policy was not trained on; files, globs; repeatable.")
+    list[str],
+    option("--log", metavar="LOG", help="Holdout: click logs the policy was not trained on; files, globs; repeatable."),
 ]
 To = Annotated[Path, option("--to", "-o", help="File to write.")]
 Chart = Annotated[
@@ -70,30 +71,29 @@ Chart = Annotated[
 ]
 Json = Annotated[bool, option("--json", help="Print the result as JSON.")]
 Verbose = Annotated[bool, option("--verbose", "-v", help="Also print the statistics of the fit.")]
-Seed = Annotated[int | None, option("--seed", min=0, help="Seed of the random numbers.")]
+Seed = Annotated[int | None, option("--seed", help="Seed of the random numbers.")]
 Memory = Annotated[
     str | None, option("--memory", panel="Engine", help="Memory limit of DuckDB, such as 1GB; the rest spills to disk.")
 ]
-Threads = Annotated[int | None, option("--threads", panel="Engine", min=1, max=1024, help="Threads of DuckDB.")]
-MaxRejected = Annotated[
-    float | None, option("--max-rejected", panel="Log", min=0, max=1, help="Maximum share of rejected lists.")
-]
+Threads = Annotated[int | None, option("--threads", panel="Engine", help="Threads of DuckDB.")]
+MaxRejected = Annotated[float | None, option("--max-rejected", panel="Log", help="Maximum share of rejected lists.")]
 LayoutOption = Annotated[
-    Literal["lists", "rows"] | None, option("--layout", panel="Log", help="One row per list, or per impression.")
+    Literal["lists", "rows"] | None,
+    option("--layout", panel="Log", metavar="NAME", help="lists: one row per list; rows: one per impression."),
 ]
 Model = Annotated[str | None, option("--model", help="Click model: auto, {click_models}.")]
-Length = Annotated[
-    int | None, option("--length", min=1, help="Items per list. [dim]Default: the longest logged list.[/dim]")
-]
+Length = Annotated[int | None, option("--length", help="Items per list. [dim]Default: the longest logged list.[/dim]")]
 Holdout = Annotated[
     float | None, option("--holdout", parser=fraction, metavar="SHARE", help="Share of lists to hold out.")
 ]
 By = Annotated[
-    Literal["hash", "time"] | None, option("--by", help="Hold out lists by a hash of their content, or the latest.")
+    Literal["hash", "time"] | None,
+    option("--by", metavar="NAME", help="Hold out lists by a hash of their content, or by time: the latest."),
 ]
 Time = Annotated[str | None, option("--time", help="Column of the time, for --by time.")]
 Reward = Annotated[
-    Literal["clicks", "any-click"] | None, option("--reward", help="Number of clicks on a list, or whether it has any.")
+    Literal["clicks", "any-click"] | None,
+    option("--reward", metavar="NAME", help="clicks on a list, or any-click: whether it has one."),
 ]
 Propensity = Annotated[
     str | None,
@@ -119,10 +119,11 @@ Interval = Annotated[
     Literal["bootstrap", "bernstein"] | None,
     option(
         "--interval",
-        help="Bootstrap, or empirical Bernstein: guaranteed, for clipped weights and a propensity column.",
+        metavar="NAME",
+        help="bootstrap, or bernstein (empirical): guaranteed, for clipped weights and a propensity column.",
     ),
 ]
-Replicates = Annotated[int | None, option("--replicates", min=20, help="Bootstrap replicates.")]
+Replicates = Annotated[int | None, option("--replicates", help="Bootstrap replicates.")]
 
 
 # --- groups -----------------------------------------------------------------------------------------------------------

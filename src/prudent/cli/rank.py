@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from prudent.storage.manifest import Manifest, Tally
 
 _POSITIONS = 20  # in a table or line; --json has them all
+_CLEARLY = 0.005  # relative difference of two values below which none is called worse
 
 
 @command("rank", "Rank")
@@ -50,7 +51,7 @@ def rank_command(
     candidates: Annotated[
         str | None, typer.Option(help="File with columns context and item: the items that may be shown.")
     ] = None,
-    min_lists: Annotated[int | None, typer.Option(min=0, help="Leave out contexts with fewer logged lists.")] = None,
+    min_lists: Annotated[int | None, typer.Option(help="Leave out contexts with fewer logged lists.")] = None,
     max_rejected: MaxRejected = None,
     verbose: Verbose = False,
     as_json: Json = False,
@@ -200,7 +201,7 @@ def _show_summary(manifest: "Manifest") -> None:
     print_table(columns, [(name, *(summary[prefix + kind] for kind in kinds)) for name, prefix in names])
     if baseline is not None:
         say_wrapped("The new lists maximize this estimate, so it is too high for them. Evaluate them on a holdout.")
-    elif round(summary["value"], 4) < round(summary["incumbent_value"], 4):
+    elif summary["value"] < (1 - _CLEARLY) * summary["incumbent_value"]:
         say_wrapped("The new lists are estimated to be worse than the incumbent: this log is no reason to change.")
 
 
@@ -216,7 +217,11 @@ def _show_choice(manifest: "Manifest") -> None:
     others = [name for name, score in scores.items() if score is not None and name != model]
     against = f", {others[0]} {number(scores[others[0]], 4)}" if others else "; no other model can be scored"
     tie = "" if comparison["winner"] == model else "; the difference is within two standard errors"
-    say(f"auto: {model}. Held-out log-likelihood per list: {model} {number(scores[model], 4)}{against}{tie}.")
+    compared = comparison["lists"]
+    sample = f", on a sample of {compared:,} lists" if compared < manifest.sources["training"].tally.lists else ""
+    say_wrapped(
+        f"auto: {model}. Held-out log-likelihood per list{sample}: {model} {number(scores[model], 4)}{against}{tie}."
+    )
 
 
 def _show_fitted(manifest: "Manifest") -> None:
@@ -233,6 +238,7 @@ def _show_fitted(manifest: "Manifest") -> None:
 def _show_changes(policy: "Policy") -> None:
     """The lists that change most."""
     rows = policy.changes().limit(5).select("context, lists, incumbent_value, value, lower, first_item").fetchall()
+    rows = [row for row in rows if number(row[2]) != number(row[3])]  # as it is printed
     if not rows:
         return
     columns = [

@@ -81,7 +81,7 @@ class Health:
         if not self.clicks:
             return [*verdicts, "The log has no click: nothing can be learned from it."]
         verdicts += [*self._models(), *self.doubts]
-        if self.rare_pairs > 0:
+        if self.rare_pairs >= 0.005:  # which is printed as 1%
             verdicts.append(
                 f"{percent(self.rare_pairs, 0)} of context-item pairs have fewer than {FEW_IMPRESSIONS} impressions: "
                 "click-through rates are mostly noise, which lower bounds account for."

@@ -185,7 +185,7 @@ def simplest(cells: Cells, positions: int) -> FittedModel:
         try:
             return model.fit(cells, positions)
         except NotIdentifiedError as reason:
-            warnings.warn(f"{reason} Using {following} instead.", PrudentWarning, stacklevel=4)
+            warnings.warn(f"{_finding(reason)} Using {following} instead.", PrudentWarning, stacklevel=4)
     return models[-1].fit(cells, positions)
 
 
@@ -194,8 +194,13 @@ def _why_not(model: ClickModel, lists: ListBatch) -> str:
     try:
         model.fit(lists.cells, lists.length)
     except NotIdentifiedError as reason:
-        return str(reason)
+        return _finding(reason)
     return ""
+
+
+def _finding(reason: NotIdentifiedError) -> str:
+    """What was found, without the advice that follows it: where another model is taken, nobody has to choose one."""
+    return str(reason).partition(". ")[0].removesuffix(".") + "."
 
 
 # --- rates that are not click models ----------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from prudent.counts.lists import ListBatch, as_batches
 from prudent.counts.remote import find_remote, read_tallies
 from prudent.engines.duckdb.count import count_lists
 from prudent.engines.duckdb.engine import DuckDB
+from prudent.engines.duckdb.open import INTEGERS
 from prudent.engines.spark.engine import Spark
 from prudent.logs.formats import find_files, parquet_files
 from prudent.logs.log import Candidates
@@ -99,6 +100,8 @@ class Counts:
         files = chosen.files
         with engine.connect() as connection:
             tallies = [_read_tally(connection, file) for file in files]
+            for file in files:
+                _check_columns(connection, file)
             kinds = {file: name_types(connection, file) for file in files}
         for file, kind in kinds.items():
             if kind != kinds[files[0]]:
@@ -271,6 +274,26 @@ def _find_counts(paths: Sequence[str | PathLike[str]]) -> list[Path]:
         named = ", ".join(str(path) for path in paths)
         raise UsageError(f"A file is named twice, and would be counted twice: {named}.")
     return files
+
+
+_KINDS = {
+    **dict.fromkeys(("context", "item"), ("VARCHAR", *INTEGERS)),
+    **dict.fromkeys(("position", "prev", "n"), INTEGERS),
+    **dict.fromkeys(("click", "more"), ("BOOLEAN",)),
+    "items": ("VARCHAR[]", *(f"{kind}[]" for kind in INTEGERS)),
+    "clicks": ("BOOLEAN[]",),
+}
+"""The types that the columns of a file of counts may have."""
+
+
+def _check_columns(connection: duckdb.DuckDBPyConnection, file: Path) -> None:
+    described = connection.execute(f"describe from read_parquet({file_text(file)}, hive_partitioning = false)")
+    types = {name: kind for name, kind, *_ in described.fetchall()}
+    needed = COLUMNS if counts_footer(read_footer(connection, file), str(file)).threshold == NOTHING else _KINDS
+    for name in needed:
+        if types.get(name) not in _KINDS[name]:
+            what = f"is {types[name].lower()}" if name in types else "is missing"
+            raise CountsError(f"{file} is marked as counts, but its column {name} {what}. Count the log again.")
 
 
 def _read_tally(connection: duckdb.DuckDBPyConnection, file: Path) -> Tally:

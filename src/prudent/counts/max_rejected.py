@@ -16,11 +16,12 @@ def check_max_rejected(max_rejected: float) -> None:
 
 def check_tally(tally: Tally, log: Log, max_rejected: float) -> None:
     """Raise where a log has no lists, or more than `max_rejected` of them are rejected."""
-    everything = tally.lists + tally.bad
+    everything = tally.lists + tally.rejected_lists
     if everything == 0:
         raise LogError(f"{log.name} has no lists: there is not a single row in it.")
     if tally.share_rejected > max_rejected:
         raise LogError(
-            f"{tally.bad:,} of {everything:,} lists in {log.name} are rejected ({tally.share_rejected:.1%}, more than "
-            f"max_rejected={max_rejected:g} (--max-rejected) allows): {'; '.join(tally.reasons)}."
+            f"{tally.rejected_lists:,} of {everything:,} lists in {log.name} are rejected "
+            f"({tally.share_rejected:.1%}, more than max_rejected={max_rejected:g} (--max-rejected) allows): "
+            f"{'; '.join(tally.reasons)}."
         )

@@ -17,8 +17,7 @@ from prudent.base.spec import as_number, whole_number
 from prudent.counts.counts import Counts
 from prudent.counts.max_rejected import MAX_REJECTED
 from prudent.engines.duckdb.engine import DuckDB
-from prudent.engines.duckdb.open import CSV_HEAD, csv_header, delimiter, opened
-from prudent.engines.duckdb.open import Source as Opened
+from prudent.engines.duckdb.open import CSV_HEAD, OpenTable, csv_header, delimiter, opened
 from prudent.logs.formats import find_files, first_bytes
 from prudent.logs.json_lines import without_bom
 from prudent.logs.log import Log, as_log
@@ -172,9 +171,9 @@ def _measure(log: Log, path: Path, lists: int, engine: DuckDB) -> Part:
     tally = engine.lists(alone, f"select count(*) as n, avg(clicks), stddev_samp(clicks) from ({clicks})", file)
     if tally.share_rejected > MAX_REJECTED:
         warnings.warn(
-            f"{tally.bad:,} of {tally.lists + tally.bad:,} lists in {path} are rejected ({tally.share_rejected:.1%}): "
-            f"{'; '.join(tally.reasons)}. Fix or remove them and split again, or read it with a higher "
-            f"max_rejected (--max-rejected) than {MAX_REJECTED:g}.",
+            f"{tally.rejected_lists:,} of {tally.lists + tally.rejected_lists:,} lists in {path} are rejected "
+            f"({tally.share_rejected:.1%}): {'; '.join(tally.reasons)}. Fix or remove them and split again, "
+            f"or read it with a higher max_rejected (--max-rejected) than {MAX_REJECTED:g}.",
             PrudentWarning,
             stacklevel=4,
         )
@@ -199,7 +198,7 @@ def _warn_of_difference(parts: Split, time: str | None) -> None:
     )
 
 
-def _everything(connection: duckdb.DuckDBPyConnection, log: Log, source: Opened, folder: TemporaryFolder) -> str:
+def _everything(connection: duckdb.DuckDBPyConnection, log: Log, source: OpenTable, folder: TemporaryFolder) -> str:
     """A query for all columns, also those that the log does not name."""
     if source.kind is None:
         return "from table_in_memory"
@@ -207,6 +206,11 @@ def _everything(connection: duckdb.DuckDBPyConnection, log: Log, source: Opened,
     if source.kind == "parquet":
         options = "binary_as_string = true, hive_partitioning = false, union_by_name = true"
         return f"from read_parquet([{listed}], {options})"
+    names = ("context", "items" if log.layout == "lists" else "item")
+    has_nul = " or ".join(f"contains({name}::varchar, chr(0))" for name in names)
+    ((nul,),) = connection.execute(f"select count(*) from source where {has_nul}").fetchall()
+    if nul:  # it is rejected in text files only; in Parquet it would be a name like any other
+        raise LogError(f"{nul:,} lines of {log.name} have a NUL byte in a name: a damaged file. Fix them first.")
     if source.kind == "csv":
         header = csv_header({str(file): first_bytes(file, CSV_HEAD) for file in source.files}, log)
         columns = ", ".join(f"{text(name)}: 'VARCHAR'" for name in header)

@@ -60,10 +60,10 @@ def open_holdout(
     log = as_log(log, engine=engine, **columns)
     check_max_rejected(max_rejected)
     holdout = _read(policy, log, engine or DuckDB(), max_rejected)
-    if holdout.tally.bad:
-        every = holdout.tally.lists + holdout.tally.bad
+    if holdout.tally.rejected_lists:
+        every = holdout.tally.lists + holdout.tally.rejected_lists
         reasons = "; ".join(holdout.tally.reasons)
-        message = f"{holdout.tally.bad:,} of {every:,} lists were rejected: {reasons}."
+        message = f"{holdout.tally.rejected_lists:,} of {every:,} lists were rejected: {reasons}."
         warnings.warn(message, PrudentWarning, stacklevel=3)
     return holdout
 
@@ -81,7 +81,7 @@ def _read(policy: Policy, log: Log, engine: DuckDB, max_rejected: float) -> Hold
         raise PolicyError("The policy has no lists.")
     tally = write_lists(log, engine, lists, max_rejected=max_rejected)
     if not tally.lists:
-        raise LogError(f"All {tally.bad:,} lists of {log.name} were rejected: {'; '.join(tally.reasons)}.")
+        raise LogError(f"All {tally.rejected_lists:,} lists of {log.name} were rejected: {'; '.join(tally.reasons)}.")
     mine, theirs = (
         " and ".join(kind.removeprefix("unsigned ") for kind in name_types(connection, file, item))
         for file, item in ((chosen, "item"), (lists, "items[1]"))

@@ -34,7 +34,7 @@ _COLUMNS = (
 class Setting(NamedTuple):
     """An entry in which the manifests of the two policies differ."""
 
-    name: str  # such as bound, training.days.half_life or fitted.examination
+    name: str  # such as bound or training.days.half_life
     old: Any
     new: Any
 
@@ -347,7 +347,6 @@ def _made(manifest: Manifest) -> Iterator[tuple[str, Any]]:
     for role, source in manifest.sources.items():
         settings = {name: value for name, value in source.to_json().items() if name not in _NO_SETTINGS}
         yield from _flat(settings, f"{role}.")
-    yield from _flat(manifest.results.get("fitted", {}), "fitted.")
 
 
 def _flat(entries: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:

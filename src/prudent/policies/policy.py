@@ -13,6 +13,7 @@ import duckdb
 from prudent.base.errors import PolicyError, UnknownContextError, UsageError, did_you_mean
 from prudent.base.results import Result
 from prudent.base.text import Column, Columns, Rows, several
+from prudent.counts.count import as_counts
 from prudent.counts.counts import Counts
 from prudent.engines.duckdb.engine import DuckDB
 from prudent.logs.formats import find_files
@@ -136,25 +137,26 @@ class Policy(Result):
         return self.connection.sql(self._query("contexts"))
 
     def changes(self) -> duckdb.DuckDBPyRelation:
-        """The rows of `contexts` whose list changes, with its ``first_item``; the largest change of value first."""
+        """The rows of `contexts` whose list has another value, with its ``first_item``; the largest change first."""
         query = (
             f"select contexts.*, item as first_item from ({self._query('contexts')}) as contexts "
-            f"join ({self._query('lists')}) as lists on lists.context = contexts.context and rank = 1 where differ "
+            f"join ({self._query('lists')}) as lists on lists.context = contexts.context and rank = 1 "
+            "where differ and value <> incumbent_value "
             "order by abs(value - incumbent_value) * contexts.lists desc, contexts.context"
         )
         return self.connection.sql(query)
 
-    def explain(self, context: str | SupportsIndex, *, counts: Counts | None = None) -> "Explanation":
+    def explain(self, context: str | SupportsIndex, *, counts: Any = None) -> "Explanation":
         """Why the list of a context is what it is, beside the incumbent list.
 
         A policy read from a file does not have the counts it came from: without them, the incumbent list and the
-        number of clicks are not known.
+        number of clicks are not known. ``counts`` are those of the training log, as an object or a path, or that log.
         """
         from prudent.policies.explain import explain
 
         self[context]  # known, or an error with the nearest name
         name = context if isinstance(context, str) else index(context)
-        return explain(self, [name], self.counts if counts is None else counts)[0]
+        return explain(self, [name], self.counts if counts is None else as_counts(counts))[0]
 
     def _query(self, table: str) -> str:
         if table not in self._tables:

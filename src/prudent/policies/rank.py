@@ -98,7 +98,7 @@ def rank(
     if to is not None and isinstance(engine, DuckDB | None):
         check_outputs(source, candidates, to, scores)
     elif scores is not None:
-        raise UsageError("Scores are written beside the lists of a local file: set to=, without Spark.")
+        raise UsageError("scores= (--scores) are written beside a local file of lists: set to=, without Spark.")
     days: dict[str, Any] = {"since": since, "until": until, "half_life": half_life}
     counts = as_counts(source, engine=engine, max_rejected=max_rejected, **days, **log)
     if not isinstance(engine, DuckDB | None):

@@ -134,7 +134,7 @@ def _read_once(log: Log, engine: DuckDB, max_rejected: float, to: Path) -> tuple
     tally = replace(tally, left_out=log.left_out)
     check_tally(tally, log, max_rejected)
     if not tally.lists:
-        raise LogError(f"All {tally.bad:,} lists of {log.name} were rejected: {'; '.join(tally.reasons)}.")
+        raise LogError(f"All {tally.rejected_lists:,} lists of {log.name} were rejected: {'; '.join(tally.reasons)}.")
     propensity = None if log.propensity is None else "propensity"
     return Log(str(to), propensity=propensity, origin=tuple(log.names)), tally
 

@@ -75,9 +75,11 @@ def read_click_log(files: Sequence[str | PathLike[str]], form: str) -> ClickLog:
     folder = TemporaryFolder()
     files_of = [folder.path / f"{number}.parquet" for number in range(3)]
     for log, file in zip(logs, files_of, strict=True):
-        if log is not None and (tally := engine.lists(log, _LISTS, file, length=LENGTH)).bad:  # a part may be empty
+        if (
+            log is not None and (tally := engine.lists(log, _LISTS, file, length=LENGTH)).rejected_lists
+        ):  # a part may be empty
             warnings.warn(
-                f"{tally.bad:,} lists are left out: {'; '.join(tally.reasons)}.",
+                f"{tally.rejected_lists:,} lists are left out: {'; '.join(tally.reasons)}.",
                 PrudentWarning,
                 stacklevel=2,
             )

@@ -1,5 +1,6 @@
 """A private DuckDB database, through which every package reads and writes files."""
 
+import re
 import secrets
 import tempfile
 from collections.abc import Iterator
@@ -10,6 +11,9 @@ from pathlib import Path
 import duckdb
 
 from prudent.base.errors import UsageError
+from prudent.base.spec import whole_number
+
+_MEMORY = re.compile(r"\s*(?=.*[1-9])\d+(\.\d+)?\s*([KMGT]I?B?|BYTES|B)\s*", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -18,6 +22,12 @@ class Database:
 
     memory: str | None = None
     threads: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.memory is not None and not _MEMORY.fullmatch(str(self.memory)):  # DuckDB takes -1GB for no limit
+            raise UsageError(f"memory is {self.memory!r}; it must be a size above 0, such as 1GB or 500MB.")
+        if self.threads is not None:
+            whole_number("threads", self.threads, 1, 1024)
 
     def open(self, spill: Path | None = None) -> duckdb.DuckDBPyConnection:
         """A private in-memory database, closed with the last reference to it.

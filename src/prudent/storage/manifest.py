@@ -48,14 +48,14 @@ class Tally:
         return Tally(self.lists + other.lists, _sum(self.rejected, other.rejected), _sum(self.left_out, other.left_out))
 
     @property
-    def bad(self) -> int:
+    def rejected_lists(self) -> int:
         """Rejected lists, whatever the reason."""
         return sum(self.rejected.values())
 
     @property
     def share_rejected(self) -> float:
         """Rejected lists as a share of all."""
-        return self.bad / max(1, self.bad + self.lists)
+        return self.rejected_lists / max(1, self.rejected_lists + self.lists)
 
     @property
     def reasons(self) -> list[str]:
@@ -191,12 +191,14 @@ class Manifest:
             raise ValueError(f"it has schema {entries['schema']!r}, and this prudent reads schema {SCHEMA}")
         if entries.get("kind") not in get_args(Kind):
             raise ValueError(f"its kind is {entries.get('kind')!r}")
-        sources = _mapping(entries.get("sources"), "sources")
+        settings, sources, results = (_mapping(entries.get(name), name) for name in ("settings", "sources", "results"))
+        if entries["kind"] == "policy":
+            _check_policy(settings, results)
         return cls(
             entries["kind"],
-            _mapping(entries.get("settings"), "settings"),
+            settings,
             {role: Source.from_json(source) for role, source in sources.items()},
-            _mapping(entries.get("results"), "results"),
+            results,
             str(entries["prudent"]),
         )
 
@@ -235,6 +237,20 @@ class Manifest:
         except (OSError, UnicodeDecodeError) as error:
             raise ManifestError(f"Cannot read {path}: {error}. Remove it, or make {output} again.") from error
         return cls.from_text(text, str(path), kind)
+
+
+def _check_policy(settings: Mapping[str, Any], results: Mapping[str, Any]) -> None:
+    """The entries that other functions use have their types; a ValueError where they do not."""
+    for name in ("length", "min_lists"):
+        if name in settings and type(settings[name]) is not int:
+            raise ValueError(f"{name} has to be a whole number")
+    for name in ("model", "bound", "baseline"):
+        if name in settings and not isinstance(settings[name], str):
+            raise ValueError(f"{name} has to be text")
+    for name in ("fitted", "summary"):
+        entries = _mapping(results.get(name, {}), name)
+        if any(isinstance(value, str) for key, value in entries.items() if key != "unit"):
+            raise ValueError(f"{name} has to have numbers")
 
 
 def _mapping(content: object, name: str) -> dict[str, Any]:

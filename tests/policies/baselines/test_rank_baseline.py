@@ -60,7 +60,7 @@ def test_lists_come_out_as_they_went_in(names: st.SearchStrategy[Any], layout: A
     log = prudent.Log(table(lists) if layout == "lists" else rows(lists), layout=layout)
     connection, (shown,), (tally,) = read_lists([log], DuckDB(threads=2), length=length, max_rejected=0)
     lists = cut(lists, length or reference.longest(lists))
-    assert (tally.lists, tally.bad) == (len(lists), 0)
+    assert (tally.lists, tally.rejected_lists) == (len(lists), 0)
     assert sum(shown.n) == len(lists)
     actual, expected = fold(shown), fold(as_batch(lists))
     for name in ("context", "items", "clicks", "n"):

@@ -76,7 +76,7 @@ def test_no_policy_is_overwritten_by_its_own_export(tmp_path: Path, monkeypatch:
             with pytest.raises(UsageError, match="is named twice"):
                 prudent.export(one, path, format="csv")
     monkeypatch.chdir(tmp_path / "elsewhere")
-    with pytest.raises(UsageError, match="would be overwritten"):
+    with pytest.raises(UsageError, match="is named twice"):
         prudent.export(given[1], "../policy.parquet", format="csv")
     assert (tmp_path / "policy.parquet").read_bytes() == before
 
@@ -142,6 +142,19 @@ def test_command_says_how_many_rulesets(tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.parametrize("name", ["lists.csv", "lists.JSONL", "lists.ndjson", "lists.sql", "lists.resp"])
+def test_the_name_of_the_file_shows_its_format(name: str, tmp_path: Path) -> None:
+    policy = prudent.Policy.read(write(tmp_path / "policy.parquet", PLAIN))
+    form = {"ndjson": "jsonl", "resp": "redis"}.get(name.lower()[6:], name.lower()[6:])
+    assert str(prudent.export(policy, tmp_path / name).settings["format"]).startswith(form)
+    assert (tmp_path / name).read_bytes() == exported(policy, form, tmp_path)
+
+
+def test_what_is_no_path() -> None:
+    with pytest.raises(UsageError, match="to is None; it must be the path of a file"):
+        prudent.export("policy.parquet", None)  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize(
     ("args", "code", "said"),
     [
@@ -151,6 +164,7 @@ def test_command_says_how_many_rulesets(tmp_path: Path) -> None:
         (["polcy.parquet", "--format", "csv", "-o", "out"], 3, "Did you mean 'policy.parquet'"),
         (["policy.parquet", "--format", "csv", "-o", "nowhere/out"], 4, "there is no folder"),
         (["policy.parquet", "--format", "trec-run", "-o", "out"], 3, "trec-run(contexts=numbered)"),
+        (["policy.parquet", "-o", "out"], 2, "The name of out does not show its format: set format= (--format)"),
     ],
 )
 def test_refusals(args: list[str], code: int, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,18 +1,18 @@
 """From the view `source` of a log to the views `lists`, `checked` and `impressions`, in DuckDB's types."""
 
 from prudent.base.errors import LogError
-from prudent.engines.duckdb.open import INTEGERS, Source, name_as
+from prudent.engines.duckdb.open import INTEGERS, OpenTable, name_as
 from prudent.engines.sql import check
 from prudent.engines.sql.dialect import DUCKDB
 from prudent.logs.log import Log
 
 
-def lists(log: Log, source: Source) -> str:
+def lists(log: Log, source: OpenTable) -> str:
     """One row per list: context, items, clicks, the fault that it has before it is checked, and its copies."""
     return _from_lists(log, source) if log.layout == "lists" else _from_rows(log, source)
 
 
-def _from_lists(log: Log, source: Source) -> str:
+def _from_lists(log: Log, source: OpenTable) -> str:
     for meaning in ("items", "clicks"):
         if not source.types[meaning].endswith("[]"):
             raise not_a_list(log, meaning, source.types[meaning])
@@ -36,7 +36,7 @@ def not_a_list(log: Log, meaning: str, kind: str) -> LogError:
     )
 
 
-def _from_rows(log: Log, source: Source) -> str:
+def _from_rows(log: Log, source: OpenTable) -> str:
     # Rows without an impression id belong to no list. They are one group, which keeps none of its rows and counts each
     # of them as a rejected list.
     odd = source.kind == "jsonl"
@@ -71,7 +71,7 @@ def _from_rows(log: Log, source: Source) -> str:
     """
 
 
-def checked(log: Log, source: Source) -> str:
+def checked(log: Log, source: OpenTable) -> str:
     """The lists, each with the number of the reason to reject it, or 0."""
     items = source.types["items"] if log.layout == "lists" else source.types["item"]
     # Only text files contain NUL bytes by accident; elsewhere the search would cost time and find nothing.

@@ -27,7 +27,7 @@ from prudent.storage.quoting import file_text, identifier
 
 
 @dataclass(frozen=True)
-class Source:
+class OpenTable:
     """The content of the view `source`."""
 
     kind: Format | None  # None: a table in memory
@@ -36,7 +36,7 @@ class Source:
 
 
 @contextmanager
-def opened(connection: duckdb.DuckDBPyConnection, table: Table) -> Iterator[Source]:
+def opened(connection: duckdb.DuckDBPyConnection, table: Table) -> Iterator[OpenTable]:
     """Make the view `source` of a table; DuckDB's errors about its content become a `LogError`."""
     files = find_files(table.source) if table.in_files else []
     with tempfile.TemporaryDirectory(prefix="prudent-") as folder:
@@ -57,7 +57,7 @@ def opened(connection: duckdb.DuckDBPyConnection, table: Table) -> Iterator[Sour
             raise explain(error, table, files) from error
 
 
-def _open_memory(connection: duckdb.DuckDBPyConnection, table: Table) -> Source:
+def _open_memory(connection: duckdb.DuckDBPyConnection, table: Table) -> OpenTable:
     source = table.source
     if type(source).__module__.startswith("pyspark."):
         raise LogError("The DataFrame lives in Spark, which has to count it: engine=prudent.Spark(...).")
@@ -100,9 +100,9 @@ def _check_objects(frame: Any, table: Table) -> None:
             )
 
 
-def _open_parquet(connection: duckdb.DuckDBPyConnection, table: Table, files: Sequence[Path]) -> Source:
+def _open_parquet(connection: duckdb.DuckDBPyConnection, table: Table, files: Sequence[Path]) -> OpenTable:
     options = "binary_as_string = true, hive_partitioning = false"
-    first: Source | None = None
+    first: OpenTable | None = None
     for file in files:
         table.check_columns(_parquet_columns(connection, file), str(file))
         source = _select(connection, table, f"read_parquet({file_text(file)}, {options})", "parquet", files)
@@ -136,7 +136,7 @@ def _parquet_columns(connection: duckdb.DuckDBPyConnection, file: Path) -> list[
     return names
 
 
-def _open_csv(connection: duckdb.DuckDBPyConnection, table: Table, files: Sequence[Path]) -> Source:
+def _open_csv(connection: duckdb.DuckDBPyConnection, table: Table, files: Sequence[Path]) -> OpenTable:
     header = csv_header({str(file): first_bytes(file, CSV_HEAD) for file in files}, table)
     # Every column is text under a generated name: detected types lose 007, and detected dialects lose rows.
     columns = ", ".join(f"c{i}: 'VARCHAR'" for i in range(len(header)))
@@ -146,7 +146,7 @@ def _open_csv(connection: duckdb.DuckDBPyConnection, table: Table, files: Sequen
     )
     selected = ", ".join(f"c{header.index(name)} as {meaning}" for meaning, name in table.columns.items())
     connection.execute(f"create temp view source as select {selected} from {read}")
-    return Source("csv", dict.fromkeys(table.columns, "VARCHAR"), files)
+    return OpenTable("csv", dict.fromkeys(table.columns, "VARCHAR"), files)
 
 
 CSV_HEAD = 1 << 20
@@ -183,7 +183,7 @@ def _csv_columns(file: str, head: bytes) -> list[str]:
         raise LogError(f"{file} is not UTF-8: see byte {error.start} of its first line. Save it as UTF-8.") from error
 
 
-def _open_jsonl(connection: duckdb.DuckDBPyConnection, table: Table, files: Sequence[Path], folder: Path) -> Source:
+def _open_jsonl(connection: duckdb.DuckDBPyConnection, table: Table, files: Sequence[Path], folder: Path) -> OpenTable:
     plain = [without_bom(file, folder / f"{i}.jsonl") for i, file in enumerate(files)]
     for file, copy in zip(files, plain, strict=True):
         keys = connection.execute(
@@ -218,7 +218,7 @@ def _open_jsonl(connection: duckdb.DuckDBPyConnection, table: Table, files: Sequ
         f"create or replace temp view source as select *, {' or '.join(odd)} as odd "
         f"from (select *, {', '.join(named)} from written)"
     )
-    return Source("jsonl", types, files)
+    return OpenTable("jsonl", types, files)
 
 
 # Text or integers of 64 bits, and null for anything else.
@@ -253,7 +253,7 @@ def _json_names(connection: duckdb.DuckDBPyConnection, table: Table) -> dict[str
 
 def _select(
     connection: duckdb.DuckDBPyConnection, table: Table, read: str, kind: Format | None, files: Sequence[Path] = ()
-) -> Source:
+) -> OpenTable:
     types: dict[str, str] = {}
     for _ in range(2):  # the second time with casts, where the first found types that have a plainer form
         selected = ", ".join(
@@ -265,7 +265,7 @@ def _select(
         types = {meaning: plain for meaning, type_ in current.items() if (plain := _plainer(meaning, type_)) != type_}
         if not types:
             break
-    return Source(kind, current, files)
+    return OpenTable(kind, current, files)
 
 
 def _plainer(meaning: str, kind: str) -> str:

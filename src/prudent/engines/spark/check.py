@@ -19,14 +19,14 @@ from pyspark.sql.types import (
 from prudent.base.errors import LogError
 from prudent.engines.duckdb.check import not_a_list
 from prudent.engines.duckdb.open import NAMES, no_names
-from prudent.engines.spark.open import Source
+from prudent.engines.spark.open import OpenTable
 from prudent.engines.sql import check
 from prudent.engines.sql.dialect import SPARK
 from prudent.logs.json_lines import LISTS
 from prudent.logs.log import Log
 
 
-def checked(log: Log, source: Source) -> DataFrame:
+def checked(log: Log, source: OpenTable) -> DataFrame:
     """The lists, each with the number of the reason to reject it, or 0, and how many lists it stands for."""
     # Files may write clicks in different types: every frame gets the same types before they are united.
     rows = reduce(DataFrame.unionByName, [_typed(frame, log) for frame in source.frames])

@@ -37,7 +37,7 @@ _AT_ONCE = 16  # files that the driver opens at a time: on an object store each 
 
 
 @dataclass(frozen=True)
-class Source:
+class OpenTable:
     """The frames of a log, which may differ in their types, as Parquet files do."""
 
     kind: Format | None  # None: a DataFrame
@@ -45,18 +45,18 @@ class Source:
 
 
 @contextmanager
-def opened_in_spark(session: SparkSession, log: Log, remote: "FileSystem | None" = None) -> Iterator[Source]:
+def opened_in_spark(session: SparkSession, log: Log, remote: "FileSystem | None" = None) -> Iterator[OpenTable]:
     """The frames of a log; Spark's errors about their content become a `LogError`."""
     files: list[Location] = []
     with _unlogged():
         try:
             if not log.in_files:
-                yield Source(None, [_from_dataframe(log)])
+                yield OpenTable(None, [_from_dataframe(log)])
                 return
             files = _find(log, remote)
             kind = one_format(dict(zip([file.name for file in files], _heads(files, HEAD), strict=True)))
             reading = {"parquet": _from_parquet, "csv": _from_csv, "jsonl": _from_jsonl}
-            yield Source(kind, reading[kind](session, log, files))
+            yield OpenTable(kind, reading[kind](session, log, files))
         except JAVA_ERRORS as error:
             raise explain(error, log, files) from error
 
