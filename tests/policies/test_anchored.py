@@ -54,6 +54,7 @@ def order_of(policy: prudent.Policy) -> dict[Name, list[Name]]:
 
 
 @pytest.mark.parametrize("model", ["cm", "dcm", "pbm(examination=[1, 0.6, 0.4, 0.3, 0.2])"])
+@pytest.mark.filterwarnings("ignore:The log contradicts")
 @settings(max_examples=60, deadline=None)
 @given(lists=logs())
 def test_a_context_without_clicks_keeps_its_incumbent_list(model: str, lists: list[LoggedList]) -> None:

@@ -64,7 +64,7 @@ def manifest(training: Source | None = None, fitted: Any = None, summary: Any = 
     return Manifest("policy", settings, {} if training is None else {"training": training}, results)
 
 
-NUMBERS = {"upper": 0.9, "stay": 0.8, "positive": 1.0, "negative": 2.0}
+NUMBERS = {"upper": None, "stay": None, "positive": 1.0, "negative": 2.0}
 
 
 def write(folder: Path, name: str, scores: Scores, lists: Lists | None = None, **made: Any) -> Path:
@@ -472,3 +472,16 @@ def test_types_of_names(two: Path) -> None:
     with pytest.raises(PolicyError, match="they have none in common"):
         prudent.diff("old.parquet", "numbers.parquet")
     assert rows(prudent.diff("numbers.parquet", "numbers.parquet")) == {}
+
+
+# --- lists that start from the incumbent ------------------------------------------------------------------------------
+
+
+def test_an_item_without_a_click_moves_with_production_alone(tmp_path: Path) -> None:
+    """Its bound rose, because it was shown more readily; that is not why it stands higher."""
+    old = [("q", ("a", "b", "c"), (1, 0, 0))] * 20
+    new = [*old, *([("q", ("c", "a", "b"), (0, 1, 0))] * 60)]
+    for name, lists in (("old", old), ("new", new)):
+        prudent.rank(count(lists), "cm", to=tmp_path / f"{name}.parquet", scores=tmp_path / f"{name}.scores.parquet")
+    difference = prudent.diff(tmp_path / "old.parquet", tmp_path / "new.parquet")
+    assert rows(difference)["q", "c"][-1] == "production or other items moved"

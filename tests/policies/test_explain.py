@@ -22,7 +22,7 @@ from tests import reference
 from tests.reference import LoggedList
 from tests.strategies import count, linked_logs, table
 
-BOUNDED = Known("lower bound", all_scored=True)
+BOUNDED = Known("lower bound", anchored=False, all_scored=True)
 
 
 def one(item: str, **known: Any) -> Candidate:
@@ -179,7 +179,7 @@ def test_without_bounds_nothing_is_compared() -> None:
     """Of a method without bounds."""
     poor = one("poor", incumbent=1, rank=2, impressions=10, clicks=1)
     best = one("best", incumbent=2, rank=1, impressions=10, clicks=0)
-    assert why([poor, best], Known("", all_scored=False)) == {
+    assert why([poor, best], Known("", anchored=False, all_scored=False)) == {
         "best": "up 1: no click in 10 views",
         "poor": "down 1: 1 click in 10 views",
     }
@@ -311,6 +311,50 @@ def test_the_items_that_click_rate_falls_for_are_its_top_items_that_are_not_list
     ]
     for other in others:  # at least as many are clicked as often as there are places
         assert sum(o.ctr >= other.ctr for o in candidates if o.item != other.item) >= length
+
+
+# --- lists that start from the incumbent ------------------------------------------------------------------------------
+
+ANCHORED = Known("lower bound", anchored=True, all_scored=True)
+
+
+def seen(item: str, lower: float, stay: float, clicks: int, views: int, **places: int) -> Candidate:
+    counted = {"impressions": views, "clicks": clicks, "positive": clicks, "negative": views - clicks}
+    return one(item, lower=lower, mean=lower + 0.1, upper=lower + 0.2, stay=stay, **counted, **places)
+
+
+def test_why_items_of_an_anchored_list_stand_where_they_stand() -> None:
+    candidates = [
+        seen("top", 0.30, 0.35, 90, 200, incumbent=1, rank=1),
+        seen("star", 0.20, 0.25, 40, 150, incumbent=4, rank=2),
+        seen("new", 0.15, 0.20, 20, 110, rank=3),
+        seen("old", 0.09, 0.10, 20, 190, incumbent=2, rank=4),
+        seen("mid", 0.05, 0.06, 2, 180, incumbent=3),
+        seen("rare", 0.08, 0.30, 1, 2),
+        seen("blank", 0.02, 0.03, 0, 9),
+    ]
+    assert why(candidates, ANCHORED) == {
+        "top": "stays: 90 clicks in 200 views; nothing below beats it",
+        "star": "up 2, past old: 40 clicks in 150 views; lower bound 0.200, above the 0.100 at which old stays",
+        "new": "enters at 3, past old: 20 clicks in 110 views; lower bound 0.150, above the 0.100 at which old stays",
+        "old": "down 2: 20 clicks in 190 views; 2 items rose past it",
+        "mid": "left the list: 2 clicks in 180 views; pushed out by the items that rose",
+        "rare": "not listed: 1 click in 2 views, too little to trust; lower bound 0.080, not above the 0.100 at which "
+        "old stays",
+        "blank": "not listed: no click in 9 views; only a clicked item rises",
+    }
+
+
+def test_an_item_may_rise_past_one_and_be_passed_by_others() -> None:
+    candidates = [
+        seen("c", 0.5, 0.6, 50, 90, incumbent=3, rank=1),
+        seen("d", 0.4, 0.5, 40, 90, incumbent=4, rank=2),
+        seen("b", 0.3, 0.4, 30, 90, incumbent=2, rank=3),
+        seen("a", 0.1, 0.2, 10, 90, incumbent=1, rank=4),
+    ]
+    told = why(candidates, ANCHORED)
+    assert told["b"] == "down 1: 30 clicks in 90 views; it rose past a; 2 items rose past it"
+    assert told["a"] == "down 3: 10 clicks in 90 views; 3 items rose past it"
 
 
 # --- from a policy and its counts -------------------------------------------------------------------------------------

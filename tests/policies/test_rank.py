@@ -318,10 +318,10 @@ def test_candidates_from_files(tmp_path: Path) -> None:
 # --- settings and provenance --------------------------------------------------------------------------------------
 
 
-def test_the_default_is_auto_and_exposure() -> None:
+def test_the_default_is_auto_and_anchored() -> None:
     with pytest.warns(PrudentWarning, match="Using dcm instead"):
         policy = prudent.rank(count(LOG))
-    assert (policy.manifest.settings["model"], policy.manifest.settings["bound"]) == ("dcm", "exposure(delta=0.5)")
+    assert (policy.manifest.settings["model"], policy.manifest.settings["bound"]) == ("dcm", "anchored(delta=0.5)")
 
 
 def test_models_and_bounds_by_value() -> None:

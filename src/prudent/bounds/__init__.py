@@ -3,9 +3,10 @@
 >>> parse("eb(delta=0.2, pool=context)")
 EmpiricalBayes(delta=0.2, pool='context', grid=(1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0))
 >>> list(bounds)
-['bayes', 'eb', 'exposure', 'hierarchical', 'hoeffding', 'mle']
+['anchored', 'bayes', 'eb', 'exposure', 'hierarchical', 'hoeffding', 'mle']
 """
 
+from prudent.bounds.anchored import Anchored
 from prudent.bounds.base import Bound, Scores, bounds
 from prudent.bounds.bayes import Bayes
 from prudent.bounds.empirical_bayes import EmpiricalBayes
@@ -14,7 +15,7 @@ from prudent.bounds.hierarchical import Hierarchical, HierarchicalPrior
 from prudent.bounds.hoeffding import Hoeffding
 from prudent.bounds.mle import Mle
 
-DEFAULT_BOUND = "exposure(delta=0.5)"
+DEFAULT_BOUND = "anchored(delta=0.5)"
 """The bound of `prudent.rank` where none is named, and what `prudent.tune` compares the others with."""
 
 parse = bounds.parse
@@ -22,6 +23,7 @@ parse = bounds.parse
 
 __all__ = [
     "DEFAULT_BOUND",
+    "Anchored",
     "Bayes",
     "Bound",
     "EmpiricalBayes",

@@ -52,13 +52,14 @@ def rank_command(
         str | None, typer.Option(help="File with columns context and item: the items that may be shown.")
     ] = None,
     min_lists: Annotated[int | None, typer.Option(help="Leave out contexts with fewer logged lists.")] = None,
+    max_moves: Annotated[int | None, typer.Option(help="Positions an item may rise above its incumbent place.")] = None,
     max_rejected: MaxRejected = None,
     verbose: Verbose = False,
     as_json: Json = False,
 ) -> None:
     """Find the best list for every context, from logs or counts."""
     both = given(to=to, scores=scores, length=length, min_lists=min_lists, max_rejected=max_rejected, **log.settings)
-    own = given(model=model, bound=bound, candidates=candidates, **days.settings)
+    own = given(model=model, bound=bound, candidates=candidates, max_moves=max_moves, **days.settings)
     if baseline is not None:
         for name in [*own, *(["engine"] if engine.on_spark else [])]:
             raise UsageError(f"--baseline does not work with --{name.replace('_', '-')}: leave out one of the two.")
@@ -191,6 +192,11 @@ def _show_summary(manifest: "Manifest") -> None:
         say(f"Left out: {several(summary['without_candidates'], 'context')} without a candidate.")
     differ, contexts = summary["differ"], summary["contexts"]
     say(f"{differ:,} of {several(contexts, 'list')} {'differs' if differ == 1 else 'differ'} from the incumbent.")
+    if summary.get("unclicked"):
+        lists = several(summary["unclicked"], "more list")
+        say_wrapped(
+            f"{lists} without a click have another order than production's: {settings['bound']} does not start from it."
+        )
     say()
     kinds = (
         {"value": "estimated", "lower": "pessimistic"} if baseline is None else {"value": f"by {baseline}'s estimate"}

@@ -14,7 +14,7 @@ item stands once in a list: derivatives in `prudent.evaluation.direct` rely on i
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from itertools import combinations
 from typing import ClassVar, Protocol
 
@@ -51,6 +51,15 @@ class Evidence:
     def examined(self) -> FloatArray:
         """N = n₊ + n₋."""
         return self.positive + self.negative
+
+    def select(self, rows: IntArray | BoolArray) -> "Evidence":
+        """The evidence of some pairs; contexts and items keep their numbers."""
+        return replace(self, **{name: getattr(self, name)[rows] for name in self.per_pair})
+
+    @property
+    def per_pair(self) -> tuple[str, ...]:
+        """The names of the arrays."""
+        return tuple(field.name for field in fields(self) if field.name != "fitted")
 
 
 class ClickModel(Protocol):

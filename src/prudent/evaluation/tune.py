@@ -2,7 +2,7 @@
 
 The paper's protocol is a parametric bootstrap on the logged lists:
 
-1. Fit a click model to the training lists. Every θ has a Beta posterior, with the prior of the bound ``exposure``.
+1. Fit a click model to the training lists. Every θ has a Beta posterior, with the prior of the bound ``anchored``.
 2. Draw θ of every item from its posterior: a ground truth, whose best lists A* are known. (Posterior means would make a
    world in which rare items are all alike, and pessimism about them costs nothing.)
 3. Simulate clicks on the logged lists under that truth, rank by every setting, and record the regret ``V(A*) − V(Â)``,
@@ -38,7 +38,7 @@ from prudent.evaluation.tuning import Confirmation, Setting, Tuning, decide
 from prudent.evaluation.tuning_simulation import Arm, Past, confirm
 from prudent.storage.manifest import Manifest
 
-BOUNDS = ("exposure", "eb", "hoeffding", "mle")
+BOUNDS = ("anchored", "exposure", "eb", "hoeffding", "mle")
 """The bounds to try by default."""
 DELTAS = (0.05, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0)
 """The δ to try them at."""
@@ -195,23 +195,12 @@ def _settings(names: Sequence[str], regrets: Sequence[FloatArray]) -> tuple[Sett
     return tuple(sorted(settings, key=lambda setting: (setting.regret, setting.bound != DEFAULT_BOUND)))
 
 
-_COUNTED = ("positive", "negative", "impressions", "expected", "squares")
-
-
 def _confirm(past: Past, after: ListBatch, seen: BoolArray, best: str) -> Confirmation | None:
     """The best setting and the default on holdout lists of training contexts; None where they are the same."""
     if best == DEFAULT_BOUND or not len(after.n):
         return None
-    evidence = past.fitted.evidence(after.cells)
-    mine = replace(
-        evidence,
-        context=past.lists.context,
-        item=number_items(past.lists.context),
-        **{
-            name: getattr(evidence, name)[seen]
-            for name in ("positive", "negative", "impressions", "expected", "squares")
-        },
-    )
+    evidence = past.fitted.evidence(after.cells).select(seen)
+    mine = replace(evidence, context=past.lists.context, item=number_items(past.lists.context))
     every = np.bincount(after.list_context, after.n, minlength=int(after.context[-1]) + 1)
     later = every[np.unique(after.context[seen])].astype(np.float64)
     if not later.any():

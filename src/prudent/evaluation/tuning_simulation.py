@@ -7,7 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from prudent.base.arrays import FloatArray
-from prudent.bounds import Bound, Exposure
+from prudent.bounds import Bound
+from prudent.bounds.anchored import fit_anchored_prior
 from prudent.click_models.base import Evidence, FittedModel
 from prudent.click_models.simulate import World, best_lists, clicked, nameless_world, value
 from prudent.counts.lists import ListBatch
@@ -45,7 +46,7 @@ class Past:
 
     @classmethod
     def of(cls, lists: ListBatch, fitted: FittedModel) -> "Past":
-        """The posterior under the prior of the bound `exposure`."""
+        """The posterior under the prior of the bound `anchored`."""
         alpha, beta = posterior(fitted.evidence(lists.cells))
         expanded = ListBatch(
             lists.context,
@@ -85,8 +86,8 @@ class Past:
 
 
 def posterior(evidence: Evidence) -> tuple[FloatArray, FloatArray]:
-    """α and β of every pair, under the prior of `exposure`."""
-    prior = Exposure().prior(evidence)
+    """α and β of every pair, under the prior of `anchored`."""
+    prior = fit_anchored_prior(evidence).of(evidence)
     return prior.alpha + evidence.positive, prior.beta + evidence.negative
 
 

@@ -57,6 +57,7 @@ class Difference(Result):
     - *longer lists*, *shorter lists*, *other places*: no bound moved past another; lists are longer, shorter, or
       filled in another order;
     - *others moved more*: its own bound alone would not have moved it, those of the others would;
+    - *production or other items moved*: the same, in lists that start from the incumbent;
     - *new item*, *gone*: it was not a candidate before, or is none now;
     - *not listed before*, *no longer listed*: one of the above, but only scores could tell which;
     - *new context*, *context gone* and, with scores, *too few lists before*, *too few lists now*.
@@ -255,6 +256,7 @@ def _explain(connection: duckdb.DuckDBPyConnection, old: Manifest, new: Manifest
         "create temp table moved as select context, item, old_rank, new_rank, "
         "coalesce(new_rank, 2147483647) < coalesce(old_rank, 2147483647) as up, "
         "o.lower as old_lower, n.lower as new_lower, o.mean as old_mean, n.mean as new_mean, "
+        "o.stay as old_stay, n.stay as new_stay, n.positive as new_positive, "
         "o.impressions as old_impressions, n.impressions as new_impressions, old_size, new_size "
         "from both_lists join compared using (context) "
         "left join old_known as o using (context, item) left join new_known as n using (context, item) "
@@ -269,8 +271,12 @@ def _explain(connection: duckdb.DuckDBPyConnection, old: Manifest, new: Manifest
             "where old_lower is not null and new_lower is not null group by all"
         )
     above, by_own, by_others = (f"coalesce({n}, 0)" for n in ("own_moved.before", "own_moved.now", "others_moved.now"))
+    # In lists that start from the incumbent, an item rises by its bound and falls by what it has to be beaten at.
+    anchored = "(old_stay is not null and new_stay is not null)"
     own = (
-        f"case when up then {by_own} < {above} or (new_lower > old_lower and {by_others} >= {above}) "
+        f"case when {anchored} and up then new_positive > 0 and new_lower > old_lower "
+        f"when {anchored} then new_stay < old_stay "
+        f"when up then {by_own} < {above} or (new_lower > old_lower and {by_others} >= {above}) "
         f"else {by_own} > {above} or (new_lower < old_lower and {by_others} <= {above}) end"
     )
     # With scores every candidate is known, also in contexts with too few lists to be ranked.
@@ -295,6 +301,7 @@ def _explain(connection: duckdb.DuckDBPyConnection, old: Manifest, new: Manifest
                 -- of equal bounds the higher mean is listed first
                 when new_lower = old_lower and (case when up then new_mean <= old_mean else new_mean >= old_mean end)
                     then 'only others moved'
+                when {anchored} and not ({own}) then 'production or other items moved'
                 when new_lower <> old_lower and not ({own}) then 'others moved more'
                 when new_impressions = old_impressions then 'same evidence, other fit'
                 -- its bound moved one way and its mean did not: the interval between them did it

@@ -34,6 +34,7 @@ def open_lists(connection: duckdb.DuckDBPyConnection, path: str | PathLike[str])
             raise PolicyError(f"{file} is not a policy: it has the columns {', '.join(columns)}.")
         for name, kind, *_ in described:
             number = kind in INTEGERS or (name != "rank" and kind.startswith(_FLOATS))
+            number |= name in ("upper", "stay") and kind == '"NULL"'  # a column without a number has no type
             if name not in ("context", "item") and not number:
                 raise PolicyError(f"{file} is not a policy: its column {name} is {kind.lower()}.")
         connection.execute(f"create temp table lists as from {source} order by context, rank")

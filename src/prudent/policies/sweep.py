@@ -25,14 +25,11 @@ def sweep(bound: Bound, evidence: Evidence, deltas: tuple[float | None, ...], le
     prior = bound.prior(evidence)
     alpha, beta = (np.broadcast_to(of, evidence.context.shape) for of in prior[:2])
     rows = np.flatnonzero(_may_be_chosen(evidence, alpha + evidence.positive, beta + evidence.negative, length))
-    few = replace(evidence, **{name: getattr(evidence, name)[rows] for name in _PER_PAIR})
+    few = evidence.select(rows)
     own = Prior(alpha[rows], beta[rows])
     scores = [posterior_scores(few, own, bound.delta if delta is None else delta) for delta in deltas]
     for lists in best_lists_of_each(few, scores, length):
         yield lists._replace(row=rows[lists.row])
-
-
-_PER_PAIR = ("context", "item", "positive", "negative", "impressions", "expected", "squares", "discounted", "hazard")
 
 
 def best_lists_of_each(evidence: Evidence, scores: Sequence[Scores], length: int) -> Iterator[Lists]:
@@ -40,7 +37,7 @@ def best_lists_of_each(evidence: Evidence, scores: Sequence[Scores], length: int
     times, pairs = len(scores), len(evidence.context)
     contexts = int(evidence.context[-1]) + 1
     number = np.repeat(np.arange(times), pairs)
-    tiled: dict[str, Any] = {name: np.tile(getattr(evidence, name), times) for name in _PER_PAIR}
+    tiled: dict[str, Any] = {name: np.tile(getattr(evidence, name), times) for name in evidence.per_pair}
     stacked = replace(evidence, **{**tiled, "context": tiled["context"] + number * contexts})
     lower, mean = (np.concatenate([getattr(score, name) for score in scores]) for name in ("lower", "mean"))
     anchors = [score.anchor for score in scores if score.anchor is not None]

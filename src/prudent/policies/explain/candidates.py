@@ -52,7 +52,8 @@ def explain(
         )
     intervals = any(row.upper is not None for row in scored.rows.values())
     order = "" if scored.bound is None else "lower bound" if intervals else "estimate"
-    known = Known(order, bool(order) and scored.complete)
+    anchored = any(row.stay is not None for row in scored.rows.values())
+    known = Known(order, anchored, bool(order) and scored.complete)
     notes = [*_notes(scored, settings.get("baseline"), counts, same)]
     if order == "estimate":
         notes.append(f"{scored.bound} is an estimate without a bound: there are no intervals.")

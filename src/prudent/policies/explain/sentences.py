@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from scipy.special import betaincinv
 
-from prudent.base.text import number, several
+from prudent.base.text import number, several, visible
 from prudent.policies.explain.explanation import Candidate, placed
 
 _SURE = 0.95  # credible level of "clearly"
@@ -18,6 +18,7 @@ class Known:
     """What the numbers of candidates mean."""
 
     order: str  # what the new list is ordered by, such as lower bounds; empty where that is not known
+    anchored: bool  # the new list is the incumbent one, in which items rose on evidence
     all_scored: bool  # every eligible item has its scores: an item without is not eligible
 
 
@@ -37,9 +38,13 @@ def _why(one: Candidate, listed: list[Candidate], incumbent: list[Candidate], kn
         start = "left the list" if one.incumbent else "not listed"
         if one.lower is None and known.all_scored:
             return f"{start}: no longer among the candidates"
+        if known.anchored and incumbent:
+            return _not_risen(start, one, listed)
         return _behind(start, one, listed, "in the list", known)
     if not incumbent:
         return _join(f"at {one.rank}", _seen(one))
+    if known.anchored:
+        return _anchored(one, listed, incumbent)
     if one.incumbent is None:
         if one.unseen:
             return "new: never shown" + (", scored by the prior alone" if one.mean else "")
@@ -54,6 +59,60 @@ def _why(one: Candidate, listed: list[Candidate], incumbent: list[Candidate], kn
         return _before(f"up {one.incumbent - one.rank}", one, passed, "it passes", known)
     passed_by = [other for other in listed if other.item in is_above - was_above]
     return _behind(f"down {one.rank - one.incumbent}", one, passed_by, "that passed it", known)
+
+
+# --- lists that start from the incumbent ------------------------------------------------------------------------------
+
+
+def _anchored(one: Candidate, listed: list[Candidate], incumbent: list[Candidate]) -> str:
+    """Why an item of the new list stands where it stands."""
+    place, rank = one.incumbent or math.inf, one.rank or 0
+    passed = [i for i in incumbent if (i.incumbent or 0) < place and (i.rank or math.inf) > rank]
+    passed_by = sum((j.rank or 0) < rank and (j.incumbent or math.inf) > place for j in listed)
+    rose = f"; {several(passed_by, 'item')} rose past it" if passed_by else ""
+    if rank >= place:
+        start = "stays" if rank == place else f"down {rank - int(place)}"
+        past = f"; it rose past {_name(passed[0])}" if passed else ""
+        return _join(start, _seen(one) + past + rose + ("" if past or rose else "; nothing below beats it"))
+    start = f"up {one.incumbent - rank}" if one.incumbent else f"enters at {rank}"
+    if not passed:
+        return _join(start, f"{_seen(one)}; the items above it left the list")
+    first = passed[0]  # the next of the incumbent list, with which it was compared
+    sentence = f"{start}, past {_name(first)}: {_seen(one)}"
+    if first.stay is None or one.lower is None or one.lower <= first.stay:
+        return sentence
+    low, high = _apart(one.lower, first.stay)
+    return f"{sentence}; lower bound {low}, above the {high} at which {_name(first)} stays"
+
+
+def _not_risen(start: str, one: Candidate, listed: list[Candidate]) -> str:
+    """Why an item is not in the new list."""
+    if one.incumbent:
+        return _join(start, f"{_seen(one)}; pushed out by the items that rose")
+    if not one.positive:
+        return _join(start, f"{_seen(one)}{'' if one.unseen else '; only a clicked item rises'}")
+    stay = [other for other in listed if other.stay is not None and other.incumbent][-1:]
+    if not stay or one.lower is None or one.lower > (stay[0].stay or 0.0):
+        return _join(start, _seen(one))
+    few = one.impressions is not None and one.impressions < _MANY and one.rate > stay[0].rate
+    low, high = _apart(one.lower, stay[0].stay or 0.0)
+    return (
+        f"{start}: {_seen(one)}{', too little to trust' if few else ''}; lower bound {low}, not above the {high} at "
+        f"which {_name(stay[0])} stays"
+    )
+
+
+def _apart(one: float, other: float) -> tuple[str, str]:
+    """Two numbers in as many digits as it takes to tell them apart."""
+    digits = next((digits for digits in range(3, 8) if number(one, digits) != number(other, digits)), 7)
+    return number(one, digits), number(other, digits)
+
+
+def _name(one: Candidate) -> str:
+    return visible(one.item)
+
+
+# --- lists sorted by bound --------------------------------------------------------------------------------------------
 
 
 def _before(start: str, one: Candidate, others: list[Candidate], which: str, known: Known) -> str:
