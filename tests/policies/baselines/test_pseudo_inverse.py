@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from prudent.base.errors import LogError
@@ -52,6 +52,8 @@ def test_solves_what_has_no_inverse(seed: int, size: int, rank: int) -> None:
     root = rng.integers(-2, 3, (size, rank)) * 10.0 ** rng.integers(-1, 2, (size, 1))
     root[np.all(root == 0, axis=1), 0] = 1
     matrix, right = root @ root.T, rng.normal(size=size)
+    share = np.linalg.eigvalsh(matrix) / np.trace(matrix)
+    assume(not np.any((share > 1e-14) & (share < 1e-9)))  # there the two could disagree on the rank
     expected = np.linalg.pinv(matrix, rcond=1e-11, hermitian=True) @ right
     np.testing.assert_allclose(pseudo_solve(matrix, right), expected, atol=1e-6 * np.abs(expected).max(initial=1e-9))
 
