@@ -39,8 +39,11 @@ def test_options_are_arguments_of_the_function(command: str) -> None:
     takes |= {"format", "click_action", "impression_action"}  # of `as_log` and of readers
     days = {"since", "until", "half_life"}
     takes |= {"rank": {"baseline"}, "simulate": set(parameters(make_world)), "check": days}.get(command, set())
-    options = [option for one in COMMANDS[command].params for option in one.opts if option.startswith("--")]
-    assert {option.removeprefix("--").replace("-", "_") for option in options} - TERMINAL <= takes
+    words = [option for one in COMMANDS[command].params for option in one.opts if option.startswith("--")]
+    options = {option.removeprefix("--").replace("-", "_") for option in words}
+    assert options - TERMINAL <= takes
+    own = {name for name, one in parameters(function).items() if one.kind is inspect.Parameter.KEYWORD_ONLY}
+    assert own - {"engine", "progress"} <= options  # objects that a command makes
 
 
 def test_every_function_but_a_few_has_a_command() -> None:

@@ -170,7 +170,8 @@ def cli_page() -> str:
         context = command.make_context(name, [], parent=top, resilient_parsing=True)
         usage = " ".join(["prudent", name, *command.collect_usage_pieces(context)])
         sections.append(f"\n## `prudent {name}`\n\n{plain(command.help)}\n\n```text\n{usage}\n```\n\n")
-        sections.append(options_table("", command, context))
+        with command.documented():
+            sections.append(options_table("", command, context))
     return "".join(sections)
 
 

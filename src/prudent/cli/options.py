@@ -5,7 +5,8 @@ that type has all of them.
 """
 
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, fields, is_dataclass
 from functools import wraps
 from pathlib import Path
@@ -269,6 +270,12 @@ class _Command(TyperCommand):
     """
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
+        with self.documented():
+            super().format_help(ctx, formatter)
+
+    @contextmanager
+    def documented(self) -> Iterator[None]:
+        """The parameters with all of their names and defaults, as the help and the reference page show them."""
         defaults = _defaults(str(self.name).replace("-", "_"))
         unset = [parameter for parameter in self.params if parameter.default is None]
         for parameter in self.params:
@@ -277,7 +284,7 @@ class _Command(TyperCommand):
                 setattr(parameter, "help", text.format_map(_Registered()))  # noqa: B010 (arguments have none)
         for parameter in unset:
             parameter.default = defaults.get(str(parameter.name))
-        super().format_help(ctx, formatter)
+        yield
         for parameter in unset:
             parameter.default = None
 
