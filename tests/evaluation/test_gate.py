@@ -245,7 +245,7 @@ def test_parameters_of_the_training_log_serve_where_the_holdout_does_not_identif
     verdict = prudent.gate(policy, log)
     assert verdict.estimate.why.startswith("The parameters of pbm are those of the policy's training log: here, pbm is")
     assert verdict.verdict == "pass"
-    named = prudent.evaluate(policy, log, estimators=["dm(model=pbm)", "dm"])
+    named = prudent.evaluate(policy, log, estimator=["dm(model=pbm)", "dm"])
     assert named["dm(model=pbm)"].value == named["dm"].value
     same = {str(context): [str(item) for item in items] for context, items in policy.items()}
     unknown = prudent.gate(policy_of(same, tmp_path / "policy.parquet"), log)

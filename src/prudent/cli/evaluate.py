@@ -22,6 +22,7 @@ from prudent.cli.options import (
     MinLift,
     MinSupport,
     OneSided,
+    Personalised,
     PolicyFile,
     Propensity,
     Replicates,
@@ -96,6 +97,7 @@ def gate_command(
     seed: Seed = None,
     min_support: MinSupport = None,
     acknowledge: Acknowledge = None,
+    personalised: Personalised = False,
     propensity: Propensity = None,
     max_rejected: MaxRejected = None,
     as_json: Json = False,
@@ -106,7 +108,9 @@ def gate_command(
     cannot tell.
     """
     settings = given(min_lift=min_lift, confidence=confidence, estimator=estimator, reward=reward, interval=interval)
-    settings |= given(replicates=replicates, seed=seed, min_support=min_support, acknowledge=acknowledge)
+    settings |= given(
+        replicates=replicates, seed=seed, min_support=min_support, acknowledge=acknowledge, personalised=personalised
+    )
     settings |= given(propensity=propensity, max_rejected=max_rejected)
     with busy("Evaluating"):
         verdict = prudent.gate(policy, log, engine=columns.engine, **settings, **columns.settings)
@@ -127,6 +131,7 @@ def gate_contexts_command(
     reward: Reward = None,
     min_support: MinSupport = None,
     acknowledge: Acknowledge = None,
+    personalised: Personalised = False,
     propensity: Propensity = None,
     max_rejected: MaxRejected = None,
     as_json: Json = False,
@@ -136,7 +141,7 @@ def gate_contexts_command(
     It has the new list where a click model finds it better with this confidence, else the incumbent list. Exit code 0 if any list is new; else 1.
     """  # noqa: E501 (a line break here would be one in a terminal)
     settings = given(min_lift=min_lift, confidence=confidence, estimator=estimator, reward=reward)
-    settings |= given(min_support=min_support, acknowledge=acknowledge)
+    settings |= given(min_support=min_support, acknowledge=acknowledge, personalised=personalised)
     settings |= given(propensity=propensity, max_rejected=max_rejected)
     with busy("Evaluating"):
         mixture = prudent.gate_contexts(policy, log, to=to, engine=columns.engine, **settings, **columns.settings)

@@ -113,7 +113,13 @@ MinSupport = Annotated[
 ]
 Acknowledge = Annotated[
     list[str] | None,
-    option("--acknowledge", help="A refusal that you take the responsibility for: click-model; repeatable."),
+    option(
+        "--acknowledge",
+        help="A refusal that you take the responsibility for: click-model, confounding or trust-bias; repeatable.",
+    ),
+]
+Personalised = Annotated[
+    bool, option("--personalised", help="Production chooses lists by something about the user; needs --propensity.")
 ]
 OneSided = Annotated[float | None, option("--confidence", parser=fraction, help="Confidence level, one-sided.")]
 Interval = Annotated[

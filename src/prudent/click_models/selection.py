@@ -163,7 +163,7 @@ def refute(choice: Choice, lists: ListBatch) -> str:
         return ""  # auto has compared them
     name, first = str(choice.model), candidates()[0]
     if type(choice.model) is not type(first) and (why := _why_not(first, lists)):
-        return f"The holdout cannot compare {name} with {first}. {why}"
+        return f"The holdout cannot compare {name} with {first}. {why.partition(' Set ')[0]}"
     train, test = split_lists(lists, HOLDOUT, 0)
     if lists.n.sum() < FEWEST_LISTS or not train.clicks.any() or not len(test.n):
         return ""

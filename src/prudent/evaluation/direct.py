@@ -108,8 +108,11 @@ class Direct:
     def doubt(self) -> str:
         """Why the click model is not to be trusted on these lists; empty where there is no reason."""
         if self.choice.assumed:
+            reason = self.note.partition(" Set ")[
+                0
+            ]  # its advice is for ranking, and here would lead to a model at will
             return (
-                f"{self.note} Let production vary the order of items, or name the parameters of a model that you know, "
+                f"{reason} Let production vary the order of items, or name the parameters of a model that you know, "
                 f"as in {NAMED}."
             )
         return refute(self.choice, self._learning.shown())

@@ -1,25 +1,21 @@
 """`prudent.gate`: whether a policy's lift on a holdout is high enough to deploy it."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
-from prudent.base.spec import check_number, check_share, check_word
+from prudent.base.spec import check_number, check_share
 from prudent.base.text import percent
 from prudent.click_models.rewards import ObservedReward
 from prudent.counts.max_rejected import MAX_REJECTED
 from prudent.engines.duckdb.engine import DuckDB
+from prudent.evaluation.confounding import detect_confounding
 from prudent.evaluation.estimators import Estimator, estimators
-from prudent.evaluation.evaluate import DECIDES, doubts, gamma, in_words
+from prudent.evaluation.evaluate import DECIDES, gamma
 from prudent.evaluation.holdout import Holdout
-from prudent.evaluation.holdout_log import PolicyLike, open_holdout
+from prudent.evaluation.holdout_log import HoldoutLog, PolicyLike, open_holdout
 from prudent.evaluation.intervals import Estimate, IntervalName, Settings, estimate
+from prudent.evaluation.refusals import MIN_SUPPORT, name_in_words, read_acknowledged, refusals
 from prudent.evaluation.verdict import Outcome, Verdict
-
-MIN_SUPPORT = 0.5
-"""The share of lists with support below which the gate cannot tell."""
-
-ACKNOWLEDGEABLE = ("click-model",)
-"""Refusals that a user may take the responsibility for; the verdict keeps them."""
 
 
 def gate(
@@ -35,6 +31,7 @@ def gate(
     seed: int = 0,
     min_support: float = MIN_SUPPORT,
     acknowledge: Sequence[str] | str = (),
+    personalised: bool = False,
     engine: DuckDB | None = None,
     max_rejected: float = MAX_REJECTED,
     **columns: Any,
@@ -43,12 +40,17 @@ def gate(
 
     The verdict is ``"unknown"`` where the estimator cannot tell, where support is below `min_support`, where the
     effective sample size is too small for a bootstrap interval, where the holdout cannot select the click model or
-    refutes the one that was named, and on leakage.
+    refutes the one that was named, and on leakage; without propensities, also where the log shows hidden confounding
+    (`prudent.evaluation.confounding`), and with a click model where it shows trust bias.
 
     policy, log
         Objects or paths; `columns` are arguments of `as_log`, such as the names of the log's columns.
     acknowledge
-        Refusals that you take the responsibility for: ``"click-model"``. The verdict records what they said.
+        Refusals that you take the responsibility for: ``"click-model"``, ``"confounding"``, ``"trust-bias"``. The
+        verdict records what they said.
+    personalised
+        Production chooses lists by something about the user that is not in the context. Without propensities no
+        estimate is valid then, whether or not the log shows it.
 
     >>> import prudent, pyarrow as pa
     >>> log = [{"context": "shoes", "items": ["i1", "i2"], "clicks": [0, 1]}] * 9
@@ -61,15 +63,21 @@ def gate(
     read_acknowledged(acknowledge)
     chosen = estimators.resolve(estimator)
     holdout = open_holdout(policy, log, engine, max_rejected, **columns)
-    return decide(
-        holdout.lists,
-        chosen,
-        settings,
-        min_lift,
-        min_support,
-        leakage=holdout.leakage,
-        acknowledge=acknowledge,
-    )
+    return gate_holdout(holdout, chosen, settings, min_lift, min_support, acknowledge, personalised)
+
+
+def gate_holdout(
+    holdout: HoldoutLog,
+    estimator: Estimator,
+    settings: Settings,
+    min_lift: float,
+    min_support: float = MIN_SUPPORT,
+    acknowledge: Sequence[str] | str = (),
+    personalised: bool = False,
+) -> Verdict:
+    """The verdict on a holdout that is read."""
+    users: dict[str, Any] = {"acknowledge": acknowledge, "personalised": personalised}
+    return decide(holdout.lists, estimator, settings, min_lift, min_support, leakage=holdout.leakage, **users)
 
 
 def gate_settings(
@@ -95,55 +103,29 @@ def decide(
     *,
     leakage: str = "",
     acknowledge: Sequence[str] | str = (),
+    personalised: bool = False,
 ) -> Verdict:
     """The verdict on a holdout as arrays; `leakage` is why it is none."""
     accepted = read_acknowledged(acknowledge)
     (one,) = estimate(held, [estimator], settings, min_lift=min_lift)
-    found = refusals(one, settings, min_support, leakage)
-    reasons = tuple(text for kind, text in found if kind not in accepted)
-    acknowledged = tuple(f"{kind}: {text}" for kind, text in found if kind in accepted)
+    confounding = None if held.propensity is not None or leakage else detect_confounding(held.shown())
+    refused = refusals(
+        held,
+        estimator,
+        one,
+        settings,
+        min_support=min_support,
+        leakage=leakage,
+        personalised=personalised,
+        confounding=confounding,
+    )
+    reasons = tuple(text for kind, text in refused if kind not in accepted)
+    acknowledged = tuple(f"{kind}: {text}" for kind, text in refused if kind in accepted)
     confidence = (1 + settings.confidence) / 2
     why = f"{'; '.join(reasons)}." if leakage or one.lift_low is None else _sentence(one, reasons, min_lift, confidence)
     above = one.lift_low is not None and one.lift_low > min_lift
     outcome: Outcome = "unknown" if reasons else "pass" if above else "fail"
-    return Verdict(outcome, why, one, min_lift, confidence, reasons, acknowledged)
-
-
-def read_acknowledged(acknowledge: Sequence[str] | str) -> tuple[str, ...]:
-    """The refusals that a user takes the responsibility for, checked."""
-    words = (acknowledge,) if isinstance(acknowledge, str) else tuple(acknowledge)
-    for word in words:
-        check_word("refusal to acknowledge", word, ACKNOWLEDGEABLE)
-    return words
-
-
-class Refusal(NamedTuple):
-    """Why the holdout cannot tell, and of which kind that is."""
-
-    kind: str
-    text: str
-
-
-def refusals(one: Estimate, settings: Settings, min_support: float, leakage: str = "") -> list[Refusal]:
-    """Why an estimate decides nothing, whatever its value; for the gate and for the gate per context."""
-    if leakage:
-        return [Refusal("leakage", f"{leakage} Use a holdout: prudent split")]
-    if one.lift_low is None:
-        return [Refusal("estimator", f"{name_in_words(one)} cannot tell. {one.why}".removesuffix("."))]
-    few = doubts(one).removeprefix("; ") if settings.interval == "bootstrap" else ""  # Bernstein holds for any number
-    support = f"support below the minimum of {percent(min_support, 0)}" if one.support < min_support else ""
-    every = [
-        Refusal("sample", few),
-        Refusal("click-model", one.doubt.removesuffix(".")),
-        Refusal("support", support),
-    ]
-    return [refusal for refusal in every if refusal.text]
-
-
-def name_in_words(one: Estimate) -> str:
-    """The estimator, with its name in plain words."""
-    words = in_words(one.estimator)
-    return f"{one.estimator}{words and f' ({words})'}"
+    return Verdict(outcome, why, one, min_lift, confidence, reasons, acknowledged, confounding)
 
 
 def _sentence(one: Estimate, reasons: tuple[str, ...], min_lift: float, confidence: float) -> str:

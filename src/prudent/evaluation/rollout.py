@@ -20,10 +20,11 @@ from prudent.engines.duckdb.engine import DuckDB
 from prudent.evaluation.direct import Direct, direct, rewards, slopes
 from prudent.evaluation.estimators import Estimator, estimators
 from prudent.evaluation.evaluate import DECIDES
-from prudent.evaluation.gate import MIN_SUPPORT, decide, gate_settings, read_acknowledged
+from prudent.evaluation.gate import gate_holdout, gate_settings
 from prudent.evaluation.holdout_log import HoldoutLog, PolicyLike, open_holdout
 from prudent.evaluation.intervals import Settings
 from prudent.evaluation.item_posterior import ItemCounts, count_items, fit_prior, posterior_of
+from prudent.evaluation.refusals import MIN_SUPPORT, read_acknowledged
 from prudent.evaluation.verdict import Outcome, Verdict
 from prudent.logs.formats import find_files, is_paths
 from prudent.policies.files import COLUMNS
@@ -129,6 +130,7 @@ def gate_contexts(
     reward: ObservedReward = "clicks",
     min_support: float = MIN_SUPPORT,
     acknowledge: Sequence[str] | str = (),
+    personalised: bool = False,
     to: str | PathLike[str] | None = None,
     engine: DuckDB | None = None,
     max_rejected: float = MAX_REJECTED,
@@ -141,7 +143,7 @@ def gate_contexts(
     most a share 1 − `confidence` of the taken lists are worse, however many there are, as far as the click model and
     its prior are right. Where the gate on the whole policy cannot tell, this one cannot either.
 
-    estimator, min_support, acknowledge
+    estimator, min_support, acknowledge, personalised
         As in `prudent.gate`; lists are compared under the click model of the estimator.
     policy, log
         Objects or paths; `columns` are arguments of `as_log`, such as the names of the log's columns.
@@ -166,9 +168,7 @@ def gate_contexts(
         inputs: tuple[Any, Any] = (policy, log)
         check_output(to, [file for source in inputs if is_paths(source) for file in find_files(source)])
     holdout = open_holdout(policy, log, engine, max_rejected, **columns)
-    whole = decide(
-        holdout.lists, chosen, settings, min_lift, min_support, leakage=holdout.leakage, acknowledge=acknowledge
-    )
+    whole = gate_holdout(holdout, chosen, settings, min_lift, min_support, acknowledge, personalised)
     if whole.reasons:
         return Mixture(None, 0, 0, 0, 0, whole.confidence, min_lift, whole.reasons)
     mixture = mix(holdout, model, settings, whole)

@@ -5,6 +5,7 @@ from typing import Any, Literal
 
 from prudent.base.results import Result
 from prudent.base.text import Column, Columns, Rows, number, percent
+from prudent.evaluation.confounding import Confounding
 from prudent.evaluation.intervals import Estimate
 
 Outcome = Literal["pass", "fail", "unknown"]
@@ -30,6 +31,7 @@ class Verdict(Result):
     confidence: float
     reasons: tuple[str, ...] = ()
     acknowledged: tuple[str, ...] = ()
+    confounding: Confounding | None = None  # None where the log has propensities, or is no holdout
 
     @property
     def passed(self) -> bool:
@@ -72,6 +74,7 @@ class Verdict(Result):
             ("support", percent(one.support)),
             ("effective sample size", number(one.effective_sample_size, 0)),
             ("Γ of hidden confounding that would undo it", number(one.sensitivity, 2)),
+            *([] if self.confounding is None else [("p of no confounding", f"{self.confounding.p_value:.3g}")]),
         )
         return [Column("gate", heading=str(self)), Column("value", heading=" ", align="right")], shown
 

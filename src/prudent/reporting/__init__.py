@@ -19,7 +19,7 @@ from prudent.counts.max_rejected import MAX_REJECTED, check_max_rejected, check_
 from prudent.engines.duckdb.engine import DuckDB
 from prudent.evaluation.estimators import Estimator, estimators, parse
 from prudent.evaluation.evaluate import DECIDES, DEFAULTS, evaluate_holdout
-from prudent.evaluation.gate import decide, gate_settings
+from prudent.evaluation.gate import gate_holdout, gate_settings
 from prudent.evaluation.holdout_log import HoldoutLog, PolicyLike, open_holdout
 from prudent.evaluation.intervals import Settings
 from prudent.logs.formats import find_files
@@ -94,7 +94,7 @@ def report(
     holdout_log, holdout = _holdout(policy, log, engine, max_rejected, folder.path / "holdout.parquet")
     every = {str(one): one for one in (*map(parse, DEFAULTS), chosen)}
     evaluation = evaluate_holdout(holdout, list(every.values()), settings)
-    verdict = decide(holdout.lists, chosen, gate_by, min_lift, leakage=holdout.leakage)
+    verdict = gate_holdout(holdout, chosen, gate_by, min_lift)
 
     training: Log | None = None
     counts = policy.counts

@@ -1,0 +1,90 @@
+"""Why a holdout cannot tell, whatever the estimate is: for the gate, the gate per context and the report."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from prudent.base.spec import check_word
+from prudent.base.text import percent
+from prudent.evaluation.confounding import Confounding
+from prudent.evaluation.estimators import Estimator
+from prudent.evaluation.evaluate import doubts, in_words
+from prudent.evaluation.holdout import Holdout
+from prudent.evaluation.intervals import Estimate, Settings
+from prudent.evaluation.trust_bias import LEVEL, trust_bias
+
+MIN_SUPPORT = 0.5
+"""The share of lists with support below which the gate cannot tell."""
+
+ACKNOWLEDGEABLE = ("click-model", "confounding", "trust-bias")
+"""Refusals that a user may take the responsibility for; the verdict keeps them."""
+
+
+class Refusal(NamedTuple):
+    """Why the holdout cannot tell, and of which kind that is."""
+
+    kind: str
+    text: str
+
+
+def read_acknowledged(acknowledge: Sequence[str] | str) -> tuple[str, ...]:
+    """The refusals that a user takes the responsibility for, checked."""
+    words = (acknowledge,) if isinstance(acknowledge, str) else tuple(acknowledge)
+    for word in words:
+        check_word("refusal to acknowledge", word, ACKNOWLEDGEABLE)
+    return words
+
+
+def refusals(
+    held: Holdout,
+    estimator: Estimator,
+    one: Estimate,
+    settings: Settings,
+    *,
+    min_support: float,
+    leakage: str,
+    personalised: bool,
+    confounding: Confounding | None,
+) -> list[Refusal]:
+    """Every reason; the estimate is that of the estimator on this holdout."""
+    if leakage:
+        return [Refusal("leakage", f"{leakage} Use a holdout: prudent split")]
+    if one.lift_low is None:
+        return [Refusal("estimator", f"{name_in_words(one)} cannot tell. {one.why}".removesuffix("."))]
+    few = doubts(one).removeprefix("; ") if settings.interval == "bootstrap" else ""  # Bernstein holds for any number
+    support = f"support below the minimum of {percent(min_support, 0)}" if one.support < min_support else ""
+    every = [
+        Refusal("sample", few),
+        Refusal("click-model", one.doubt.removesuffix(".")),
+        Refusal("support", support),
+        Refusal("confounding", _confounded(held, confounding, personalised)),
+        Refusal("trust-bias", _trusting(held, estimator)),
+    ]
+    return [refusal for refusal in every if refusal.text]
+
+
+def _confounded(held: Holdout, confounding: Confounding | None, personalised: bool) -> str:
+    if held.propensity is not None:
+        return ""
+    if personalised:
+        return "production is personalised and the log has no propensities: items were shown to users who like them"
+    if confounding is None or not confounding.found:
+        return ""
+    return f"{confounding}, as where production chooses them by something about the user; log propensities"
+
+
+def _trusting(held: Holdout, estimator: Estimator) -> str:
+    if not hasattr(estimator, "model"):
+        return ""  # items are observed at their positions
+    p_value = trust_bias(held.shown())
+    if p_value > LEVEL:
+        return ""
+    return (
+        f"rarely clicked items lose more by going down than often clicked ones (p = {p_value:.2g}), as under trust "
+        "bias, which no click model here has"
+    )
+
+
+def name_in_words(one: Estimate) -> str:
+    """The estimator, with its name in plain words."""
+    words = in_words(one.estimator)
+    return f"{one.estimator}{words and f' ({words})'}"

@@ -1,0 +1,178 @@
+"""Tests for what users do and production knows: hidden confounding, and trust bias."""
+
+from collections import defaultdict
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+from prudent.base.arrays import FloatArray
+from prudent.counts.lists import ListBatch
+from prudent.evaluation.confounding import (
+    by_list,
+    by_other_items,
+    detect_confounding,
+    sum_of_squares,
+    without_clicks_above,
+)
+from prudent.evaluation.estimators import parse
+from prudent.evaluation.gate import decide, gate_settings
+from prudent.evaluation.holdout import make_holdout
+from prudent.evaluation.trust_bias import fit_product, rates_without_clicks_above, score, trust_bias
+from tests import strategies
+
+EXAMINATION = np.array([1.0, 0.6, 0.4])
+CONTEXTS, ITEMS = 10, 5
+
+
+def simulate(seed: int, lists: int, taste: float = 0.0, trust: float = 0.0, users: str = "pbm") -> ListBatch:
+    """Three kinds of users, whom production knows; `trust` is the click rate of what does not attract, at the top."""
+    random = np.random.default_rng(seed)
+    logits = random.normal(-1, 1, (CONTEXTS, ITEMS))
+    tastes = taste * random.normal(size=(3, CONTEXTS, ITEMS))
+    context, user = random.integers(0, CONTEXTS, lists), random.integers(0, 3, lists)
+    own = logits[context] + tastes[user, context]
+    order = np.argsort(-(own + random.gumbel(0, 0.7, own.shape)), axis=1)[:, :3]
+    theta = 1 / (1 + np.exp(-np.take_along_axis(own, order, axis=1)))
+    theta = theta + (1 - theta) * trust * np.array([1.0, 0.4, 0.15])
+    clicks, reads = np.zeros((lists, 3), bool), np.ones(lists, bool)
+    for k in range(3):
+        examined = EXAMINATION[k] if users == "pbm" else reads
+        clicks[:, k] = random.random(lists) < theta[:, k] * examined
+        reads = reads & (~clicks[:, k] | (random.random(lists) < 0.5))
+    pairs = np.repeat(np.arange(CONTEXTS), ITEMS)
+    return ListBatch(pairs, context[:, None] * ITEMS + order, clicks, np.ones(lists, np.int64))
+
+
+# --- confounding ------------------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=60)
+@given(strategies.logs(max_items=4))
+def test_the_statistic_is_a_sum_over_lists(log: Any) -> None:
+    cells: dict[Any, list[tuple[tuple[Any, ...], int]]] = defaultdict(list)
+    for context, items, clicks in log:
+        for k, item in enumerate(items):
+            if not any(clicks[:k]):
+                cells[context, item, k].append((items, clicks[k]))
+    expected, equal, impressions = 0.0, 0.0, 0
+    for (_, _, k), shown in cells.items():
+        hits = sum(click for _, click in shown)
+        if not 0 < hits < len(shown):
+            continue
+        impressions += len(shown)
+        sums: dict[Any, float] = defaultdict(float)
+        whole: dict[Any, float] = defaultdict(float)
+        for items, click in shown:
+            residual = click - hits / len(shown)
+            whole[items] += residual
+            for j in range(max(len(one) for _, one, _ in log)):
+                other = None if j == k or j >= len(items) else items[j]
+                sums[j, other] += residual
+        expected += sum(value**2 for value in sums.values())
+        equal += sum(value**2 for value in whole.values())
+    lists = strategies.as_batch(log)
+    actual = without_clicks_above(lists, np.random.default_rng(0))
+    assert len(actual.cell) == impressions
+    if impressions:
+        assert sum_of_squares(actual.residual, by_other_items(lists, actual)) == pytest.approx(expected, abs=1e-9)
+        assert sum_of_squares(actual.residual, [by_list(lists, actual)]) == pytest.approx(equal, abs=1e-9)
+        shuffled = actual.permuted(np.random.default_rng(1))
+        assert np.bincount(actual.cell, shuffled) == pytest.approx(np.zeros(actual.cell.max() + 1), abs=1e-9)
+
+
+@pytest.mark.parametrize("users", ["pbm", "dcm"])
+def test_lists_chosen_without_regard_to_the_user_are_rarely_suspected(users: str) -> None:
+    """Of 30 logs, 1.5 on average at p ≤ .05; six or more would be an event of 1 in 300."""
+    tests = [detect_confounding(simulate(seed, 1_500, users=users), permutations=99) for seed in range(30)]
+    assert sum(test is not None and test.found for test in tests) < 6
+
+
+def test_lists_chosen_by_taste_are_found() -> None:
+    test = detect_confounding(simulate(0, 6_000, taste=1.2))
+    assert test is not None
+    assert test.p_value == 1 / 200, "no permutation is as extreme"
+    assert test.statistic > 3
+    assert 0.1 < test.bias < test.bias_high < 0.5
+
+
+def test_without_two_lists_of_an_item_there_is_nothing_to_find() -> None:
+    log = [("q", ("a", "b"), (i % 2, 0)) for i in range(40)]
+    alone = detect_confounding(strategies.as_batch(log))
+    assert alone is not None
+    assert (alone.p_value, alone.statistic) == (1.0, 0.0)
+    assert detect_confounding(strategies.as_batch([("q", ("a", "b"), (0, 0))] * 9)) is None
+
+
+# --- trust bias -------------------------------------------------------------------------------------------------------
+
+
+def tables(seed: int) -> tuple[FloatArray, FloatArray]:
+    random = np.random.default_rng(seed)
+    shown = random.integers(0, 40, (12, 3)).astype(np.float64) + 1
+    return shown, random.binomial(shown.astype(int), 0.3).astype(np.float64)
+
+
+def test_products_fit_the_clicks_of_items_and_of_positions() -> None:
+    shown, clicked = tables(0)
+    theta, examined = fit_product(shown, clicked)
+    fitted = shown * theta[:, None] * examined
+    assert examined[0] == 1
+    assert fitted.sum(axis=0) == pytest.approx(clicked.sum(axis=0))
+    assert fitted.sum(axis=1) == pytest.approx(clicked.sum(axis=1))
+
+
+def test_the_score_is_that_of_a_regression_on_levels() -> None:
+    """x̃ by weighted least squares on dummies of items and positions."""
+    shown, clicked = tables(1)
+    theta, examined = fit_product(shown, clicked)
+    x = np.log(theta)[:, None] * np.arange(3.0)
+    weight = (shown * theta[:, None] * examined).ravel()
+    rows, columns = np.indices(shown.shape)
+    dummies = np.hstack([np.eye(12)[rows.ravel()], np.eye(3)[columns.ravel()]])
+    root = np.sqrt(weight)[:, None]
+    explained = dummies @ np.linalg.lstsq(dummies * root, x.ravel() * root[:, 0], rcond=None)[0]
+    left = x.ravel() - explained
+    rate = (theta[:, None] * examined).ravel()
+    z = np.sum((clicked.ravel() - weight) * left) / np.sqrt(np.sum(weight * (1 - rate) * left**2))
+    assert score(shown, clicked, theta, examined, x) == pytest.approx(z)
+
+
+def test_rates_are_of_impressions_without_a_click_above() -> None:
+    shown, clicked = rates_without_clicks_above(
+        strategies.as_batch([("q", ("a", "b"), (1, 1)), ("q", ("a", "b"), (0, 1)), ("q", ("b", "a"), (0, 0))])
+    )
+    assert shown.tolist() == [[2, 1], [1, 1]]
+    assert clicked.tolist() == [[1, 0], [0, 1]]
+
+
+def test_trust_bias_is_found_where_it_is() -> None:
+    """Of 20 logs without it, .2 on average at p ≤ .01; three or more would be an event of 1 in 1,000."""
+    assert sum(trust_bias(simulate(seed, 3_000)) <= 0.01 for seed in range(20)) < 3
+    assert all(trust_bias(simulate(seed, 6_000, trust=0.5)) <= 0.01 for seed in range(3))
+
+
+# --- the gate ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_gate_does_not_judge_what_production_knew() -> None:
+    target = np.arange(CONTEXTS)[:, None] * ITEMS + np.array([2, 1, 0])
+    asked, dm = gate_settings(-0.95, 0.95, "clicks"), parse("dm(model=pbm)")
+    blind, knowing = (make_holdout(simulate(0, 6_000, taste=taste), target) for taste in (0.0, 1.2))
+    plain = decide(blind, dm, asked, -0.95)
+    assert plain.passed
+    assert plain.confounding is not None
+    assert not plain.confounding.found
+    found = decide(knowing, dm, asked, -0.95)
+    assert found.verdict == "unknown"
+    assert "differ between lists" in found.why
+    accepted = decide(knowing, dm, asked, -0.95, acknowledge="confounding")
+    assert accepted.passed
+    assert accepted.acknowledged[0].startswith("confounding: click rates of an item at a position differ")
+    declared = decide(blind, dm, asked, -0.95, personalised=True)
+    assert declared.verdict == "unknown"
+    assert "production is personalised and the log has no propensities" in declared.why
+    trusting = decide(make_holdout(simulate(0, 6_000, trust=0.5), target), dm, asked, -0.95)
+    assert trusting.verdict == "unknown"
+    assert "as under trust bias" in trusting.why
