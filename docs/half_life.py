@@ -1,8 +1,8 @@
 # ruff: noqa: T201 (printing is what it is for)
 """What a half-life does to a bound: `python docs/half_life.py` prints the tables of docs/daily.md, from fixed seeds.
 
-Pairs of a context and an item are looked at every day, some more often than others, and each look is a click with
-probability θ. θ stays what it is, or drifts: logit θ is a random walk. After the last day each bound is compared with
+Pairs of a context and an item are examined every day, some more often than others, and each examination is a click
+with probability θ. θ is constant, or drifts: logit θ is a random walk. After the last day each bound is compared with
 the θ of that day.
 """
 

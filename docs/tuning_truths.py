@@ -1,8 +1,8 @@
 # ruff: noqa: T201 (printing is what it is for)
 """Ways to make the ground truth of `prudent tune`: `python docs/tuning_truths.py` prints a table of docs/comparing.md.
 
-Worlds of which all is known make logs. On the lists of each, clicks are drawn anew: as the world has it, and as four
-ways to make a truth of one log alone would have it. Each gives a curve of errors.
+Logs are simulated with a known ground truth. On the lists of each, clicks are drawn again: from that truth, and from
+four estimates of it that use the log alone. Each gives a curve of errors.
 """
 
 from collections.abc import Callable, Iterator
