@@ -26,7 +26,10 @@ def parameters(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
     return dict(inspect.signature(function).parameters)
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
+CLASSES = ("DuckDB", "Log", "Spark")
+
+
+@pytest.mark.parametrize("name", [*FUNCTIONS, *CLASSES])
 def test_at_most_two_arguments_are_positional(name: str) -> None:
     kinds = [parameter.kind for parameter in parameters(getattr(prudent, name)).values()]
     assert kinds.count(inspect.Parameter.POSITIONAL_OR_KEYWORD) <= 2
@@ -37,8 +40,7 @@ def test_options_are_arguments_of_the_function(command: str) -> None:
     function = getattr(prudent, command.replace("-", "_"))
     takes = set(parameters(function)) | set(parameters(prudent.Log))
     takes |= {"format", "click_action", "impression_action"}  # of `as_log` and of readers
-    days = {"since", "until", "half_life"}
-    takes |= {"rank": {"baseline"}, "simulate": set(parameters(make_world)), "check": days}.get(command, set())
+    takes |= {"rank": {"baseline"}, "simulate": set(parameters(make_world))}.get(command, set())
     words = [option for one in COMMANDS[command].params for option in one.opts if option.startswith("--")]
     options = {option.removeprefix("--").replace("-", "_") for option in words}
     assert options - TERMINAL <= takes

@@ -120,6 +120,8 @@ def test_help_is_quick() -> None:
         (["simulate", "-o", "x.parquet", "--truth", "x.parquet"], "x.parquet is named twice"),
         (["count", "log.parquet", "l*.parquet", "-o", "x.parquet"], "log.parquet is named twice, and would be counted"),
         (["simulate", "-o", "x.txt"], "Known endings: .parquet"),
+        (["simulate", "-o", "x.parquet", "--seed", "-1"], "seed is -1; it must be a whole number, at least 0"),
+        (["rank", "log.parquet", "-o", "x.parquet", "--threads", "0"], "threads is 0; it must be a whole number"),
     ],
 )  # fmt: skip
 def test_wrong_usage(folder: Path, args: list[str], said: str) -> None:

@@ -265,7 +265,7 @@ def test_both_layouts_and_all_formats_hold_the_same_log(tmp_path: Path) -> None:
     layouts: list[Layout] = ["lists", "lists", "rows", "rows", "rows"]
     names = ["lists.parquet", "lists.jsonl", "rows.parquet", "rows.jsonl", "rows.csv"]
     first, *others = (
-        count(Log(write_log(named, 500, tmp_path / name, layout=layout), layout), to=tmp_path / f"{name}.counts")
+        count(Log(write_log(named, 500, tmp_path / name, layout=layout), layout=layout), to=tmp_path / f"{name}.counts")
         for name, layout in zip(names, layouts, strict=True)
     )
     assert first.tally.lists == 500

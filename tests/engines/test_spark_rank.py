@@ -395,7 +395,10 @@ def test_counts_and_policies_elsewhere(
             ["rank", "x.parquet", "-o", "p", "--engine", "spark", "--baseline", "ips"],
             "--baseline does not work with",
         ),
-        (["rank", "x.parquet", "-o", "p", "--engine", "spark", "--scores", "s"], "--scores does not work with"),
+        (
+            ["rank", "x.parquet", "-o", "p", "--engine", "spark", "--scores", "s"],
+            "(--scores) are written beside a local file",
+        ),
         (["rank", "x.parquet", "-o", "hdfs://h/p"], "Spark writes there"),
         (["rank", "x.parquet", "-o", "p", "--engine", "spark", "--memory", "1GB"], "--memory and --threads are for"),
         (["count", "x.parquet", "-o", "p", "--master", "yarn"], "--master and --conf are for Spark"),

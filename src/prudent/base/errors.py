@@ -68,8 +68,15 @@ class WriteError(PrudentError):
 class PrudentWarning(UserWarning):
     """What a reader of the result should know.
 
-    >>> import prudent, warnings
-    >>> warnings.simplefilter("error", prudent.PrudentWarning)  # doctest: +SKIP
+    >>> import prudent, pyarrow as pa, warnings
+    >>> log = pa.table({"context": ["shoes"] * 30, "items": [["i1", "i2"]] * 30, "clicks": [[0, 1]] * 30})
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("error", prudent.PrudentWarning)
+    ...     try:
+    ...         prudent.rank(log)
+    ...     except prudent.PrudentWarning as warning:
+    ...         print(str(warning).partition(":")[0])
+    pbm is not identified
     """
 
 

@@ -21,7 +21,7 @@ from prudent.cli.options import (
     Seed,
     Time,
     command,
-    given,
+    only_set,
 )
 from prudent.cli.output import busy, print_json, print_table, progress_bar, say, say_next, say_wrapped
 
@@ -54,7 +54,7 @@ def compare_command(
 
     Each is fitted to one part of the log and scored on the other: log-likelihood per list, perplexity, and predicted and observed click rates by position.
     """  # noqa: E501 (a line break here would be one in a terminal)
-    settings = given(holdout=holdout, by=by, time=time, seed=seed, length=length, max_rejected=max_rejected)
+    settings = only_set(holdout=holdout, by=by, time=time, seed=seed, length=length, max_rejected=max_rejected)
     with busy("Comparing"):
         comparison = prudent.compare(
             logs, test or None, model=model or None, to=to, engine=log.engine, **settings, **log.settings
@@ -93,8 +93,8 @@ def tune_command(
 
     A click model fitted to the training lists simulates clicks on the logged lists; each setting ranks from them, and its lists are compared with the best ones. The held-out lists confirm the choice.
     """  # noqa: E501 (a line break here would be one in a terminal)
-    settings = given(bound=bound, delta=delta, model=model, length=length, repetitions=repetitions)
-    settings |= given(holdout=holdout, by=by, time=time, seed=seed, max_rejected=max_rejected)
+    settings = only_set(bound=bound, delta=delta, model=model, length=length, repetitions=repetitions)
+    settings |= only_set(holdout=holdout, by=by, time=time, seed=seed, max_rejected=max_rejected)
     with progress_bar() as update:
         tuning = prudent.tune(
             logs,

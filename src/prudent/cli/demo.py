@@ -7,7 +7,7 @@ import typer
 
 import prudent
 from prudent.base.text import several
-from prudent.cli.options import LayoutOption, Seed, To, command, given
+from prudent.cli.options import LayoutOption, Seed, To, command, only_set
 from prudent.cli.output import busy, out, say
 
 
@@ -21,7 +21,7 @@ def demo_command(
     """Try everything on a simulated log, whose best lists are known."""
     from prudent.research.demo import demo
 
-    demo(folder, out, **given(seed=seed))
+    demo(folder, out, **only_set(seed=seed))
 
 
 @command("simulate", "Try it")
@@ -49,8 +49,8 @@ def simulate_command(
     seed: Seed = None,
 ) -> None:
     """Simulate a click log with a known ground truth."""
-    settings = given(truth=truth, lists=lists, model=model, contexts=contexts, items=items, length=length, zipf=zipf)
-    settings |= given(quality=quality, exploration=exploration, attraction=attraction, layout=layout, seed=seed)
+    settings = only_set(truth=truth, lists=lists, model=model, contexts=contexts, items=items, length=length, zipf=zipf)
+    settings |= only_set(quality=quality, exploration=exploration, attraction=attraction, layout=layout, seed=seed)
     from prudent.click_models.simulate import LISTS
 
     with busy("Simulating"):

@@ -31,7 +31,7 @@ from prudent.cli.options import (
     Time,
     command,
     fraction,
-    given,
+    only_set,
     option,
 )
 from prudent.cli.output import busy, out, print_json, print_table, say, say_next, say_wrapped
@@ -67,8 +67,8 @@ def evaluate_command(
 
     Each estimator gives a value and a lift over the logged lists, with intervals, or the reason why it cannot.
     """
-    settings = given(estimator=estimator, reward=reward, confidence=confidence, interval=interval, seed=seed)
-    settings |= given(replicates=replicates, propensity=propensity, max_rejected=max_rejected)
+    settings = only_set(estimator=estimator, reward=reward, confidence=confidence, interval=interval, seed=seed)
+    settings |= only_set(replicates=replicates, propensity=propensity, max_rejected=max_rejected)
     with busy("Evaluating"):
         evaluation = prudent.evaluate(policy, log, engine=columns.engine, **settings, **columns.settings)
     if as_json:
@@ -107,11 +107,11 @@ def gate_command(
     0 if its lift over the logged lists is above the minimum, with this confidence; else 1: it is not, or the holdout
     cannot tell.
     """
-    settings = given(min_lift=min_lift, confidence=confidence, estimator=estimator, reward=reward, interval=interval)
-    settings |= given(
+    settings = only_set(min_lift=min_lift, confidence=confidence, estimator=estimator, reward=reward, interval=interval)
+    settings |= only_set(
         replicates=replicates, seed=seed, min_support=min_support, acknowledge=acknowledge, personalised=personalised
     )
-    settings |= given(propensity=propensity, max_rejected=max_rejected)
+    settings |= only_set(propensity=propensity, max_rejected=max_rejected)
     with busy("Evaluating"):
         verdict = prudent.gate(policy, log, engine=columns.engine, **settings, **columns.settings)
     _exit(verdict.verdict, verdict.sentence, verdict.to_json() if as_json else None)
@@ -140,9 +140,9 @@ def gate_contexts_command(
 
     It has the new list where a click model finds it better with this confidence, else the incumbent list. Exit code 0 if any list is new; else 1.
     """  # noqa: E501 (a line break here would be one in a terminal)
-    settings = given(min_lift=min_lift, confidence=confidence, estimator=estimator, reward=reward)
-    settings |= given(min_support=min_support, acknowledge=acknowledge, personalised=personalised)
-    settings |= given(propensity=propensity, max_rejected=max_rejected)
+    settings = only_set(min_lift=min_lift, confidence=confidence, estimator=estimator, reward=reward)
+    settings |= only_set(min_support=min_support, acknowledge=acknowledge, personalised=personalised)
+    settings |= only_set(propensity=propensity, max_rejected=max_rejected)
     with busy("Evaluating"):
         mixture = prudent.gate_contexts(policy, log, to=to, engine=columns.engine, **settings, **columns.settings)
     written = [] if mixture.verdict == "unknown" else [f"The mixed policy is in {to}."]
@@ -175,7 +175,7 @@ def split_command(
     as_json: Json = False,
 ) -> None:
     """Split a log into a training log and a holdout."""
-    settings = given(to=to, holdout=holdout, by=by, time=time, seed=seed)
+    settings = only_set(to=to, holdout=holdout, by=by, time=time, seed=seed)
     with busy("Splitting"):
         parts = prudent.split(logs, engine=log.engine, **settings, **log.settings)
     train, held = parts.train, parts.holdout

@@ -50,7 +50,7 @@ def fraction(text: str) -> float:
         raise typer.BadParameter(f"{text!r} is not a number. Write a fraction, such as {example}.") from None
 
 
-def given(**options: Any) -> dict[str, Any]:
+def only_set(**options: Any) -> dict[str, Any]:
     """The options that were set; the others have the defaults of the public function."""
     return {name: value for name, value in options.items() if value not in (None, [], ())}
 
@@ -161,7 +161,7 @@ class LogOptions:
     @property
     def settings(self) -> dict[str, Any]:
         """Arguments of `as_log`: what is set."""
-        return given(**{f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("memory", "threads")})
+        return only_set(**{f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("memory", "threads")})
 
     @property
     def engine(self) -> "prudent.DuckDB":
@@ -198,7 +198,7 @@ class DayOptions:
     @property
     def settings(self) -> dict[str, Any]:
         """Arguments of `Counts.read`."""
-        return given(**{f.name: getattr(self, f.name) for f in fields(self)})
+        return only_set(**{f.name: getattr(self, f.name) for f in fields(self)})
 
 
 @dataclass(frozen=True)
@@ -236,7 +236,7 @@ class EngineOptions:
             if not (key.strip() and sign):
                 raise UsageError(f"--conf {setting}: write a setting as key=value, such as spark.driver.memory=4g.")
             settings[key.strip()] = value.strip()
-        return prudent.Spark.start(**given(master=self.master), conf=settings)
+        return prudent.Spark.start(**only_set(master=self.master), conf=settings)
 
 
 # --- commands ---------------------------------------------------------------------------------------------------------

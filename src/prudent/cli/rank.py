@@ -20,7 +20,7 @@ from prudent.cli.options import (
     Model,
     Verbose,
     command,
-    given,
+    only_set,
     option,
 )
 from prudent.cli.output import busy, print_json, print_table, say, say_next, say_wrapped, short
@@ -58,8 +58,8 @@ def rank_command(
     as_json: Json = False,
 ) -> None:
     """Find the best list for every context, from logs or counts."""
-    both = given(to=to, scores=scores, length=length, min_lists=min_lists, max_rejected=max_rejected, **log.settings)
-    own = given(model=model, bound=bound, candidates=candidates, max_moves=max_moves, **days.settings)
+    both = only_set(to=to, scores=scores, length=length, min_lists=min_lists, max_rejected=max_rejected, **log.settings)
+    own = only_set(model=model, bound=bound, candidates=candidates, max_moves=max_moves, **days.settings)
     if baseline is not None:
         for name in [*own, *(["engine"] if engine.on_spark else [])]:
             raise UsageError(f"--baseline does not work with --{name.replace('_', '-')}: leave out one of the two.")
@@ -114,7 +114,7 @@ def count_command(
     With --engine spark, an output that ends in .parquet is one file on this machine; any other, such as s3a://counts, is a folder of Parquet files.
     """  # noqa: E501 (a line break here would be one in a terminal)
     with busy("Counting"):
-        settings = given(day=day, max_rejected=max_rejected, **log.settings)
+        settings = only_set(day=day, max_rejected=max_rejected, **log.settings)
         counts = prudent.count(inputs, engine=engine.start(log), to=to, **settings)
     if as_json:
         print_json(counts.manifest.to_json())

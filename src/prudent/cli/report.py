@@ -23,7 +23,7 @@ from prudent.cli.options import (
     To,
     command,
     fraction,
-    given,
+    only_set,
     option,
 )
 from prudent.cli.output import busy, print_json, say, say_wrapped
@@ -61,8 +61,8 @@ def report_command(
 
     One file that opens from disk, without a network.
     """
-    settings = given(scores=scores, train=train, title=title, estimator=estimator, reward=reward, min_lift=min_lift)
-    settings |= given(confidence=confidence, seed=seed, propensity=propensity, max_rejected=max_rejected)
+    settings = only_set(scores=scores, train=train, title=title, estimator=estimator, reward=reward, min_lift=min_lift)
+    settings |= only_set(confidence=confidence, seed=seed, propensity=propensity, max_rejected=max_rejected)
     with busy("Evaluating and explaining"):
         data = prudent.report(
             policy, log, to=to, engine=columns.engine, **settings, **days.settings, **columns.settings

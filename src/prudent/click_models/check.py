@@ -4,6 +4,7 @@ import warnings
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from datetime import date
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +19,7 @@ from prudent.counts.count import as_counts
 from prudent.counts.index import Index
 from prudent.counts.max_rejected import MAX_REJECTED
 from prudent.counts.sampling import samples
+from prudent.engines.duckdb.engine import DuckDB
 
 FEW_IMPRESSIONS = 10
 """Impressions below which a click-through rate is mostly noise."""
@@ -112,15 +114,27 @@ class Health:
         ]
 
 
-def check(source: Any, **settings: Any) -> Health:
-    """Summarize a log or counts; `source` and `settings` are those of `as_counts`. Rejected lists are no error here.
+def check(
+    source: Any,
+    *,
+    engine: DuckDB | None = None,
+    since: date | str | None = None,
+    until: date | str | None = None,
+    half_life: float | str | None = None,
+    **log: Any,
+) -> Health:
+    """Summarize a log or counts: `Counts`, a `Log`, a table, or paths of either. Rejected lists are no error here.
+
+    ``since``, ``until`` and ``half_life`` choose among counts by day, as in `prudent.Counts.read`; `log` are arguments
+    of `as_log`, such as the names of columns.
 
     >>> import prudent, pyarrow as pa
     >>> lists = [{"context": "c", "items": ["a", "b"], "clicks": [1, 0]}] * 3
     >>> prudent.check(pa.Table.from_pylist(lists)).clicks
     3
     """
-    counts = as_counts(source, max_rejected=1.0, **settings)
+    days: dict[str, Any] = {"since": since, "until": until, "half_life": half_life}
+    counts = as_counts(source, engine=engine, max_rejected=1.0, **days, **log)
     names = counts.index
     sums = [_sums(part.cells, names.positions) for part in names.parts()]
 

@@ -100,18 +100,18 @@ class TwoParts:
         """Both parts, and the manifest of a comparison of them; `chart` is the file that will show it."""
         self._check()
         log, test = self._open(log, engine), None if self.test is None else self._open(self.test, engine)
-        given = [log] if test is None else [log, test]
+        opened = [log] if test is None else [log, test]
         if chart is not None:
             check_chart(chart)
             check_output(
-                chart, [file for one in given if one.in_files for file in find_files(one.names)], parquet=False
+                chart, [file for one in opened if one.in_files for file in find_files(one.names)], parquet=False
             )
         if reason := _not_apart(log, test):
             warnings.warn(reason, PrudentWarning, stacklevel=3)
         check_max_rejected(max_rejected)
         length = None if length is None else whole_number("length", length, 1)
         folder = TemporaryFolder()
-        logs = given if test is not None or self.by == "hash" else self._by_time(log, folder, engine)
+        logs = opened if test is not None or self.by == "hash" else self._by_time(log, folder, engine)
         _, parts, tallies = read_lists(logs, engine, length=length, max_rejected=max_rejected, most=most)
         roles = ("log",) if len(logs) == 1 else ("training", "holdout")
         sources = {
@@ -127,7 +127,9 @@ class TwoParts:
         if self.by not in ("hash", "time"):
             raise UsageError(f"Cannot split by {self.by!r}. Known: hash, time.")
         if self.test is not None and (self.holdout, self.by, self.time) != (HOLDOUT, "hash", None):
-            raise UsageError("With a test log, nothing is held out: drop --holdout, --by and --time.")
+            raise UsageError(
+                "With a test log, nothing is held out: leave out holdout (--holdout), by (--by) and time (--time)."
+            )
         if (self.by == "time") != (self.time is not None):
             raise UsageError("Name the column of the time with by='time' (--by time --time COLUMN), and only then.")
 

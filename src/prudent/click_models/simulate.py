@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 
 from prudent.base.arrays import FloatArray, IntArray
 from prudent.base.errors import UsageError
+from prudent.base.spec import whole_number
 from prudent.click_models.base import FittedModel, click_models
 from prudent.counts.lists import ListBatch
 from prudent.engines.duckdb.engine import DuckDB
@@ -100,6 +101,7 @@ def make_world(
         A list is the top K by score + exploration × Gumbel(0, 1): 0 shows every context one list for ever, and
         1 picks each next item with a probability proportional to exp(score).
     """
+    whole_number("seed", seed, 0)
     _check(contexts >= 1, f"contexts is {contexts}; a log needs at least 1.")
     _check(1 <= items[0] <= items[1], f"items is {items}; write the fewest, then the most, at least 1.")
     _check(

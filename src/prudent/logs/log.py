@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any, Literal
 
 from prudent.base.errors import LogError, UsageError, did_you_mean
@@ -119,6 +119,7 @@ class Log(Table):
     """
 
     source: Any
+    _: KW_ONLY
     layout: Layout = "lists"
     context: str = "context"
     items: str = "items"
@@ -128,9 +129,9 @@ class Log(Table):
     position: str = "position"
     click: str = "click"
     propensity: str | None = None
-    origin: tuple[str, ...] = field(default=(), kw_only=True)  # the files that a reader converted
-    left_out: Mapping[str, int] = field(default_factory=dict, kw_only=True)  # records that it did not convert
-    _folder: object = field(default=None, kw_only=True)  # keeps a temporary folder alive as long as the log
+    origin: tuple[str, ...] = ()  # the files that a reader converted
+    left_out: Mapping[str, int] = field(default_factory=dict)  # records that it did not convert
+    _folder: object = None  # keeps a temporary folder alive as long as the log
 
     def __post_init__(self) -> None:
         if self.layout not in list(_COLUMNS):

@@ -12,6 +12,7 @@ from time import monotonic
 from typing import Any, Literal
 
 from prudent.base.errors import PrudentWarning, UsageError, did_you_mean
+from prudent.base.spec import whole_number
 from prudent.bounds.base import check_delta
 from prudent.logs.formats import find_text_files, first_bytes
 from prudent.policies.baselines import baselines, clip_for
@@ -134,7 +135,7 @@ def make_request(
     """A request from the words of a command line."""
     return Request(
         repetitions,
-        seed,
+        whole_number("seed", seed, 0),
         DELTAS if deltas is None else tuple(dict.fromkeys(map(_delta, deltas.split(",")))),
         METHODS if methods is None else tuple(dict.fromkeys(split_methods(methods))),
         processes,

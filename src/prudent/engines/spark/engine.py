@@ -47,7 +47,9 @@ class Spark:
     Unsigned integers of 64 bits, which Parquet files may hold, do not exist in Spark: as names they are an error.
 
     >>> import prudent
-    >>> engine = prudent.Spark.start("local[2]")  # doctest: +SKIP
+    >>> engine = prudent.Spark()  # the active session or, when it is needed, a new one on this machine
+    >>> engine.session is None
+    True
     >>> counts = prudent.count("s3a://bucket/clicks", engine=engine, to="s3a://bucket/counts")  # doctest: +SKIP
     """
 
