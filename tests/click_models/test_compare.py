@@ -537,7 +537,7 @@ def test_command_for_machines(logs: Path) -> None:
     }  # fmt: skip
     assert set(found["scores"][0]) == {
         "model", "log_likelihood", "perplexity", "conditional_perplexity", "by_position", "predicted_ctr", "seconds",
-        "why", "behind", "behind_se", "reference", "doubt",
+        "why", "behind", "behind_se", "reference", "doubt", "excluded",
     }  # fmt: skip
     assert found["train_lists"] + found["test_lists"] == 6_000
 
