@@ -22,8 +22,8 @@ from tests.evaluation.small import arrays, cases
 
 every_estimator = pytest.mark.parametrize("name", list(estimators))
 Case = tuple[list[Logged], dict[Any, tuple[Any, ...]]]
-# Linear combinations of rewards with negative weights; all others average rewards.
-EXTRAPOLATES = {"pi"}
+# Linear combinations of rewards with weights that are negative or sum to more than 1; all others average rewards.
+EXTRAPOLATES = {"cips", "pi"}
 
 
 def setting_names(name: str) -> list[str]:

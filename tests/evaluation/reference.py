@@ -178,6 +178,35 @@ def item_position_ips(lists: Sequence[Logged], policy: Policy, clip: float = inf
     return weighted(lists, policy, "clicks", lambda target: range(len(target)), same, click, False, clip)
 
 
+def click_ips(
+    lists: Sequence[Logged], policy: Policy, examination: Sequence[float], clip: float = inf
+) -> Estimate | None:
+    """Under pbm: each click of an item of the policy counts as often as its new position is examined more."""
+    short, policy = cut(lists, policy)
+    mine, kept = split(short, policy)
+    whole = split(lists, policy)[0]
+    total, inside, logged = 0.0, 0, 0.0
+    for context in sorted({one.context for one in mine}):
+        own = [one for one in whole if one.context == context]
+        value = 0.0
+        for k, item in enumerate(policy[context]):
+            shown = [one for one in own if item in one.items]
+            if not shown:
+                break
+            for one in shown:
+                j = one.items.index(item)
+                value += one.clicks[j] * min(clip, examination[k] / examination[j]) / len(shown)
+        else:
+            total += len(own) * value
+            inside += len(own)
+            logged += sum(sum(one.clicks) for one in mine if one.context == context)
+    if not inside:
+        return None
+    earned_by_kept = sum(sum(one.clicks) for one in kept)
+    every = inside + len(kept)
+    return Estimate((total + earned_by_kept) / every, (logged + earned_by_kept) / every, every / len(lists))
+
+
 def pseudo_inverse(lists: Sequence[Logged], policy: Policy, reward: str) -> Estimate | None:
     """From the full matrix of each context, entry by entry."""
     lists, policy = cut(lists, policy)

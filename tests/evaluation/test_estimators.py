@@ -65,6 +65,16 @@ def test_items_at_positions(case: Case, known: bool, clip: float) -> None:
     check(arrays(lists, policy, known), spelling, "clicks", reference.item_position_ips(lists, policy, clip))
 
 
+@given(cases(), st.sampled_from([inf, 1.5]))
+@settings(max_examples=60, deadline=None)
+def test_clicks_by_their_probabilities(case: Case, clip: float) -> None:
+    lists, policy = case
+    examination = (1.0, 0.6, 0.5, 0.3)
+    spelling = "cips(" + f"model=pbm(examination={list(examination)})" + ("" if clip == inf else f", clip={clip}") + ")"
+    held = arrays(lists, policy)
+    check(held, spelling, "clicks", reference.click_ips(lists, policy, examination, clip))
+
+
 @given(cases(), st.sampled_from(OBSERVED_REWARDS))
 @settings(max_examples=100, deadline=None)
 def test_the_pseudo_inverse(case: Case, reward: ObservedReward) -> None:

@@ -162,7 +162,7 @@ def test_what_cannot_be_evaluated(policy: prudent.Policy) -> None:
         prudent.evaluate(policy, log, confidence=95)
     with pytest.raises(UsageError, match="Did you mean 'bootstrap'"):
         prudent.evaluate(policy, log, interval="bootstrp")  # type: ignore[arg-type]
-    with pytest.raises(UsageError, match="Known: dm, dr"):
+    with pytest.raises(UsageError, match="Known: cips, dm, dr"):
         prudent.evaluate(policy, log, estimator="magic")
     with pytest.raises(UsageError, match="at least one"):
         prudent.evaluate(policy, log, estimator=[])
@@ -199,7 +199,7 @@ def test_what_is_no_estimator(policy: prudent.Policy, estimator: Any) -> None:
         lambda: prudent.evaluate(policy, log, estimator=estimator),
         lambda: prudent.gate(policy, log, estimator=estimator),
     ):
-        with pytest.raises(UsageError, match=r"is not an estimator\. Known: dm, dr"):
+        with pytest.raises(UsageError, match=r"is not an estimator\. Known: cips, dm, dr"):
             ask()
 
 

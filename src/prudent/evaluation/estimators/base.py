@@ -13,6 +13,7 @@ from prudent.evaluation.holdout import CannotTellError, Holdout
 from prudent.evaluation.weighting import Matched
 
 FREQUENCIES = "Propensities are frequencies in the holdout."
+NOT_A_SUM = "any-click is not a sum over items and positions."
 
 
 @dataclass(frozen=True, eq=False)

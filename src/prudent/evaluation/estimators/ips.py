@@ -10,6 +10,7 @@ from prudent.base.spec import check_clip
 from prudent.click_models.rewards import ObservedReward
 from prudent.evaluation.estimators.base import (
     FREQUENCIES,
+    NOT_A_SUM,
     Contributions,
     Estimator,
     check_support,
@@ -137,7 +138,7 @@ class ItemPositionIps(Estimator):
     def contributions(self, held: Holdout, reward: ObservedReward) -> Contributions:
         """Positions, each with the lists that have the policy's item there."""
         if reward == "any-click":
-            raise CannotTellError("any-click is not a sum over items and positions.")
+            raise CannotTellError(NOT_A_SUM)
         matched = sum_positions(held, lambda k: by_frequency(held, held.at(k), held.reward_at(k, reward), self.clip))
         check_support(held, matched.supported, "all of the policy's items at their positions")
         return replace(where_supported(held, reward, matched), note="" if held.propensity is None else FREQUENCIES)
