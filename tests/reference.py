@@ -92,19 +92,22 @@ def continuation_ratios(lists: Sequence[LoggedList]) -> tuple[list[float], list[
                 free[(context, item), click] += 1
             elif clicks[k - 1]:
                 below[(context, item), k, click] += 1
-    clicks_at, certain, variance, clustered = [], [], [], []
+    clicks_at, certain, variance, clustered, observed = [], [], [], [], []
     for k in range(1, longest(lists)):
         rows = []
         for pair in {pair for pair, at, _ in below if at == k}:
             y, c = below[pair, k, 1], free[pair, 1]
             m, n = y + below[pair, k, 0], c + free[pair, 0]
-            rows.append((pair[0], y * n / (m + n), c * m / (m + n), ((y + c) * m * n - y * c * (m + n)) / (m + n) ** 2))
+            pooled = ((y + c) * m * n - y * c * (m + n)) / (m + n) ** 2
+            own = (y * n**2 + c * m**2) / (m + n) ** 2
+            rows.append((pair[0], y * n / (m + n), c * m / (m + n), pooled, own))
         clicks_at.append(sum(row[1] for row in rows))
         certain.append(sum(row[2] for row in rows))
         variance.append(sum(row[3] for row in rows))
+        observed.append(sum(row[4] for row in rows))
         ratio = clicks_at[-1] / certain[-1] if certain[-1] else 1
         off: dict[Name, float] = defaultdict(float)
-        for context, clicked, would, _ in rows:
+        for context, clicked, would, *_ in rows:
             off[context] += clicked - ratio * would
         clustered.append(sum(e * e for e in off.values()))
     mean = min(1.0, (sum(clicks_at) + 0.5) / (sum(certain) + 1))
@@ -130,7 +133,7 @@ def continuation_ratios(lists: Sequence[LoggedList]) -> tuple[list[float], list[
     continuation = [max(0.0, min(r, (c + 0.5) / (c + 1))) for r, c in zip(ratios, certain, strict=True)]
     doubts = [
         (y - c) / sqrt(max(v, e)) if max(v, e) else 0.0
-        for y, c, v, e in zip(clicks_at, certain, variance, clustered, strict=True)
+        for y, c, v, e in zip(clicks_at, certain, observed, clustered, strict=True)
         if c
     ]
     return [*continuation, continuation[-1] if continuation else 0.5], doubts
@@ -222,6 +225,28 @@ def weighted(lists: Sequence[LoggedList], examination: Sequence[float]) -> Evide
             positive, negative = evidence[context, item]
             evidence[context, item] = (positive + click / p, negative + (1 - click) / p)
     return evidence
+
+
+def chances(lists: Sequence[LoggedList], examination: Sequence[float], pair: Pair) -> list[tuple[float, int]]:
+    """Of each impression of a pair, the chance that it was examined, and whether it was clicked."""
+    return [
+        (p, click)
+        for context, items, clicked in lists
+        for item, click, p in zip(items, clicked, examination, strict=False)
+        if (context, item) == pair
+    ]
+
+
+def thinned(a: float, b: float, skips: Sequence[float], at: float, steps: int = 4_000) -> tuple[float, float]:
+    """The share of θ^(a−1) (1−θ)^(b−1) ∏ (1 − pθ) below a number, and the mean, by the midpoint rule; a, b ≥ 1."""
+    below = total = first = 0.0
+    for k in range(steps):
+        theta = (k + 0.5) / steps
+        weight = theta ** (a - 1) * (1 - theta) ** (b - 1) * prod(1 - p * theta for p in skips)
+        total += weight
+        first += weight * theta
+        below += weight * min(1.0, max(0.0, at * steps - k))
+    return below / total, first / total
 
 
 Table = dict[Pair, dict[int, tuple[int, int]]]  # pair -> position -> impressions, clicks
@@ -317,9 +342,11 @@ def mle(positive: float, negative: float) -> float:
     return positive / (positive + negative) if positive + negative > 0 else 0.0
 
 
-def hoeffding(positive: float, negative: float, delta: float) -> float:
+def hoeffding(positive: float, negative: float, delta: float, trials: float | None = None) -> float:
+    """Of n examinations, with the width of n or of other trials."""
     n = positive + negative
-    return positive / n - sqrt(log(1 / delta) / (2 * n)) if n > 0 else -inf
+    trials = n if trials is None else trials
+    return positive / n - sqrt(log(1 / delta) / (2 * trials)) if trials > 0 else -inf
 
 
 # --- lists --------------------------------------------------------------------------------------------------------

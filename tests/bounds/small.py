@@ -5,8 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from prudent.click_models import click_models
+from prudent.click_models import PositionBased, click_models
 from prudent.click_models.base import Evidence
+from prudent.counts.cells import Cells
 
 
 def evidence(
@@ -31,3 +32,19 @@ def evidence(
         discounted=np.asarray(shown, dtype=float),
         hazard=np.asarray(shown, dtype=float),
     )
+
+
+def pbm_evidence(clicks: Sequence[Sequence[int]] | ArrayLike, p: Sequence[float]) -> Evidence:
+    """One item per row, shown once at each position in a context of its own, under ``pbm`` with this examination."""
+    shown = np.asarray(clicks)
+    items, positions = shown.shape
+    cells = Cells(
+        context=np.arange(items),
+        pair=np.repeat(np.arange(items), positions),
+        position=np.tile(np.arange(1, positions + 1), items),
+        prev=np.zeros(shown.size, np.int64),
+        click=shown.ravel() > 0,
+        more=np.zeros(shown.size, bool),
+        n=np.ones(shown.size),
+    )
+    return PositionBased(examination=tuple(p)).fit(cells, positions).evidence(cells)

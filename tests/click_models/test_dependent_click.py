@@ -224,7 +224,7 @@ def test_a_log_of_other_users_contradicts_the_model() -> None:
     assert fitted.doubt.startswith("The log contradicts dcm: right below a click at position ")
     assert "3 of 3 positions" in fitted.doubt
     assert fitted.continuation.max() < 1
-    comparison = prudent.compare(prudent.Log(table(lists)), models=["dcm", "pbm"])
+    comparison = prudent.compare(prudent.Log(table(lists)), model=["dcm", "pbm"])
     assert comparison["dcm"].doubt.startswith("The log contradicts dcm")
     assert any(note.startswith("dcm: The log contradicts") for note in comparison.notes)
     assert any(verdict.startswith("The log contradicts dcm") for verdict in prudent.check(count(lists)).verdicts())

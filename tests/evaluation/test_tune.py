@@ -351,9 +351,9 @@ def test_command(log: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({"bound": []}, "Name a bound to try. Known: anchored, bayes, eb"),
+        ({"bound": []}, "Name a bound to try. Known: anchored, anytime"),
         ({"bound": [], "delta": []}, "Name a bound to try"),
-        ({"bound": [3]}, "3 is not a bound. Known: anchored, bayes, eb"),
+        ({"bound": [3]}, "3 is not a bound. Known: anchored, anytime"),
         ({"model": 3}, "3 is not a click model. Known: auto, cm"),
         ({"holdout": "a"}, "holdout is 'a'; it is a share"),
     ],

@@ -3,12 +3,14 @@
 >>> parse("eb(delta=0.2, pool=context)")
 EmpiricalBayes(delta=0.2, pool='context', grid=(1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0))
 >>> list(bounds)
-['anchored', 'bayes', 'eb', 'exposure', 'hierarchical', 'hoeffding', 'mle']
+['anchored', 'anytime', 'bayes', 'clopper-pearson', 'eb', 'exposure', 'hierarchical', 'hoeffding', 'mle']
 """
 
 from prudent.bounds.anchored import Anchored
+from prudent.bounds.anytime import Anytime
 from prudent.bounds.base import Bound, Scores, bounds
 from prudent.bounds.bayes import Bayes
+from prudent.bounds.clopper_pearson import ClopperPearson
 from prudent.bounds.empirical_bayes import EmpiricalBayes
 from prudent.bounds.exposure import Exposure, ExposurePrior
 from prudent.bounds.hierarchical import Hierarchical, HierarchicalPrior
@@ -24,8 +26,10 @@ parse = bounds.parse
 __all__ = [
     "DEFAULT_BOUND",
     "Anchored",
+    "Anytime",
     "Bayes",
     "Bound",
+    "ClopperPearson",
     "EmpiricalBayes",
     "Exposure",
     "ExposurePrior",

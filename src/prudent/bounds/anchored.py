@@ -105,8 +105,7 @@ class _Learned(Bound):
         # A context without a click has no leader at all.
         contexts = np.bincount(evidence.context, clicked) > 0
         return Scores(
-            after.quantile(slice(None), self.delta / 2),
-            after.mean,
+            *after.scores(self.delta / 2),
             prior.fitted,
             upper=partial(after.upper, level=self.delta / 2),
             anchor=Anchor(

@@ -12,6 +12,7 @@ from scipy.special import betainccinv, betaincinv
 
 from prudent.base.arrays import FloatArray, IntArray
 from prudent.base.numerics.beta_quantile import TABLE_FROM, beta_quantile
+from prudent.base.numerics.thinned import Shape, Thinned, collapse, thinned_quantile, thinned_scores
 from prudent.base.text import percent
 from prudent.bounds.base import Bound, Scores, bounds, check_delta, check_positive
 from prudent.click_models.base import Evidence
@@ -98,6 +99,10 @@ class GivenPrior(PriorRule):
 class Bayes(PosteriorBound):
     """Posterior quantile under a Beta prior, Eq. (6): ``P(θ ≤ L(a)) = δ/2`` where ``θ ~ Beta(α + n₊, β + n₋)``.
 
+    Where a click model says of each impression with which probability x it was examined, as ``pbm`` does, the posterior
+    is ``∝ θ^(α+n₊−1) (1−θ)^(β−1) ∏ (1 − xθ)`` over the skips instead: Σx examinations of unknown impressions tell less
+    than as many known ones. An uncertain x widens it.
+
     Where θ really is drawn from Beta(α, β), the bound holds for a share 1 − δ/2 of the items: *averaged over the
     prior*, not at every θ. Under a wrong prior it promises nothing until n is large.
     At ``delta=1`` this is the posterior median, not the MLE; that is ``mle``. An unseen item gets the quantile
@@ -118,17 +123,32 @@ class Bayes(PosteriorBound):
         return GivenPrior(self.alpha, self.beta)
 
 
-class Posterior(NamedTuple):
-    """Beta(α + n₊, β + n₋) of every pair."""
+class Posterior(Protocol):
+    """The posterior of every pair."""
+
+    def scores(self, level: float) -> tuple[FloatArray, FloatArray]:
+        """The quantile and the mean of every pair."""
+        ...
+
+    def quantile(self, rows: IntArray, level: float) -> FloatArray:
+        """The quantiles of some pairs."""
+        ...
+
+    def upper(self, rows: IntArray, level: float) -> FloatArray:
+        """The values that some pairs exceed with a probability of `level`."""
+        ...
+
+
+class BetaPosterior(NamedTuple):
+    """Beta(α + n₊, β + n₋), where examinations are certain."""
 
     alpha: FloatArray
     beta: FloatArray
     tabulated: bool  # whether lower quantiles come from a table: see `beta_quantile`
 
-    @property
-    def mean(self) -> FloatArray:
-        """The posterior mean."""
-        return self.alpha / (self.alpha + self.beta)
+    def scores(self, level: float) -> tuple[FloatArray, FloatArray]:
+        """The quantile and the mean of every pair."""
+        return self.quantile(slice(None), level), self.alpha / (self.alpha + self.beta)
 
     def quantile(self, rows: IntArray | slice, level: float) -> FloatArray:
         """The quantiles of some pairs."""
@@ -136,19 +156,50 @@ class Posterior(NamedTuple):
         return beta_quantile(alpha, beta, level) if self.tabulated else np.asarray(betaincinv(alpha, beta, level))
 
     def upper(self, rows: IntArray, level: float) -> FloatArray:
-        """The values that are exceeded with a probability of `level`."""
+        """The values that some pairs exceed with a probability of `level`."""
         return np.asarray(betainccinv(self.alpha[rows], self.beta[rows], level))
+
+
+class ThinnedPosterior(NamedTuple):
+    """∝ θ^(α+n₊−1) (1−θ)^(β−1) ∏ (1 − xθ), over skips that were examined with probability x."""
+
+    thinned: Thinned
+    shape: Shape
+    tabulated: bool
+
+    def scores(self, level: float) -> tuple[FloatArray, FloatArray]:
+        """The quantile and the mean of every pair."""
+        return thinned_scores(self.thinned, self.shape, level, self.tabulated)
+
+    def quantile(self, rows: IntArray, level: float) -> FloatArray:
+        """The quantiles of some pairs."""
+        return thinned_quantile(self.thinned.only(rows), self.shape.only(rows), level, self.tabulated)
+
+    def upper(self, rows: IntArray, level: float) -> FloatArray:
+        """The values that some pairs exceed with a probability of `level`."""
+        return thinned_quantile(self.thinned.only(rows), self.shape.only(rows), 1 - level)
 
 
 def posterior(evidence: Evidence, prior: Prior, tabulated: bool | None = None) -> Posterior:
     """The posterior of every pair; by default with quantiles from a table where there are many."""
-    alpha, beta = prior.alpha + evidence.positive, prior.beta + evidence.negative
-    return Posterior(alpha, beta, alpha.size >= TABLE_FROM if tabulated is None else tabulated)
+    alpha = prior.alpha + evidence.positive
+    many = alpha.size >= TABLE_FROM if tabulated is None else tabulated
+    if evidence.skips is None:
+        return BetaPosterior(alpha, prior.beta + evidence.negative, many)
+    thinned = collapse(alpha, np.broadcast_to(prior.beta, alpha.shape), evidence.skips)
+    shape = thinned.shape()
+    if evidence.spread is None or not evidence.spread.any():
+        return ThinnedPosterior(thinned, shape, many)
+    # An error of log x moves log θ by as much the other way, and logit θ by 1 / (1 − θ) times that, as far as the
+    # evidence outweighs the prior. Its variance adds to that of the posterior, of which the curvature is the inverse.
+    size = shape.alpha + shape.beta
+    mode = shape.alpha / size
+    moves = evidence.expected / (evidence.expected + prior.alpha + prior.beta) / (1 - mode)
+    thinned = thinned.tempered(1 / (1 + size * mode * (1 - mode) * moves**2 * evidence.spread))
+    return ThinnedPosterior(thinned, thinned.shape(), many)
 
 
 def posterior_scores(evidence: Evidence, prior: Prior, delta: float, tabulated: bool | None = None) -> Scores:
     """The δ/2 quantile and the mean of the posterior; with the upper end, the interval holds all but δ of it."""
     after = posterior(evidence, prior, tabulated)
-    return Scores(
-        after.quantile(slice(None), delta / 2), after.mean, prior.fitted, upper=partial(after.upper, level=delta / 2)
-    )
+    return Scores(*after.scores(delta / 2), prior.fitted, upper=partial(after.upper, level=delta / 2))

@@ -16,8 +16,11 @@ class Hoeffding(Bound):
     """Hoeffding's inequality, Eq. (7): ``L(a) = n₊/n − √(log(1/δ) / 2n)``.
 
     For one item and n examinations, both fixed in advance, ``P(θ < L(a)) ≤ δ`` at *every* θ. It does
-    not hold for all items at once (`prudent.policies.theory` has the widths that do), and n of a click model that only
-    estimates examinations is not a number of independent trials.
+    not hold for all items at once (`prudent.policies.theory` has the widths that do).
+
+    Where N impressions were examined with probabilities x, as under ``pbm`` and in the tails of ``dcm``, clicks are
+    still 0 or 1 with a mean of xθ. Then n = Σx divides their range as well, and ``(Σx)²/N`` takes the place of n in the
+    width. With Σx there, at δ = .05 it was above the truth for 9.6 % (θ = .9, x = .1).
     At ``delta=1`` the width is 0 and this is ``mle``.
     """
 
@@ -40,10 +43,10 @@ class Hoeffding(Bound):
         mean = click_rate(evidence)
         if self.delta == 1:
             return Scores(mean, mean, upper=lambda rows: mean[rows])
-        examined = evidence.examined
-        width = np.full_like(examined, np.inf)
+        trials = evidence.trials
+        width = np.full_like(trials, np.inf)
         with np.errstate(over="ignore"):  # 1e-310 of an examination is none: −∞
-            np.divide(-np.log(self.delta), 2 * examined, out=width, where=examined > 0)
+            np.divide(-np.log(self.delta), 2 * trials, out=width, where=trials > 0)
         # Not clipped at 0: that would tie all rarely seen items and leave their order to chance.
         lower = mean - np.sqrt(width)
         return Scores(lower, mean, upper=lambda rows: 2 * mean[rows] - lower[rows])

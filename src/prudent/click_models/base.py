@@ -16,12 +16,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from itertools import combinations
-from typing import ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
 from prudent.base.arrays import BoolArray, FloatArray, IntArray
 from prudent.base.errors import PrudentWarning, UsageError
+from prudent.base.numerics.thinned import Skips
 from prudent.base.spec import Registry
 from prudent.click_models.rewards import Reward
 from prudent.counts.cells import Cells, Counted
@@ -46,20 +47,39 @@ class Evidence:
     squares: FloatArray  # Σx²; equal to Σx where every examination is certain
     discounted: FloatArray  # D: production's order, as in `prudent.counts.production`
     hazard: FloatArray  # impressions per opportunity to be shown, as there
+    # Impressions that Σx examinations are expected of; None where each of these is certain.
+    tries: FloatArray | None = field(default=None, kw_only=True)
+    # Impressions without a click, with the x of each, where x does not depend on the clicks of the list.
+    skips: Skips | None = field(default=None, kw_only=True)
+    # Variance of log Σx, as far as fitted parameters are uncertain.
+    spread: FloatArray | None = field(default=None, kw_only=True)
 
     @property
     def examined(self) -> FloatArray:
         """N = n₊ + n₋."""
         return self.positive + self.negative
 
+    @property
+    def trials(self) -> FloatArray:
+        """Examinations that a width which holds at every θ may count on: (Σx)² / N of N impressions.
+
+        A click has a mean of xθ and is 0 or 1 all the same: dividing N of them by Σx divides their range as well.
+        """
+        if self.tries is None:
+            return self.examined
+        return np.divide(self.expected**2, self.tries, out=np.zeros_like(self.expected), where=self.tries > 0)
+
     def select(self, rows: IntArray | BoolArray) -> "Evidence":
         """The evidence of some pairs; contexts and items keep their numbers."""
-        return replace(self, **{name: getattr(self, name)[rows] for name in self.per_pair})
+        some: dict[str, Any] = {name: getattr(self, name)[rows] for name in self.per_pair}
+        if self.skips is not None:
+            some["skips"] = self.skips.only(np.arange(len(self.context))[rows], len(self.context))
+        return replace(self, **some)
 
     @property
     def per_pair(self) -> tuple[str, ...]:
         """The names of the arrays."""
-        return tuple(field.name for field in fields(self) if field.name != "fitted")
+        return tuple(field.name for field in fields(self) if isinstance(getattr(self, field.name), np.ndarray))
 
 
 class ClickModel(Protocol):
@@ -198,8 +218,9 @@ def make_evidence(
     *,
     expected: FloatArray | None = None,
     squares: FloatArray | None = None,
+    **uncertain: Any,
 ) -> Evidence:
-    """The evidence of the pairs of `cells`; `expected` and `squares` where examinations are not certain."""
+    """The evidence of the pairs of `cells`; the rest where examinations are not certain."""
     expected = positive + negative if expected is None else expected
     return Evidence(
         context=cells.context,
@@ -212,6 +233,7 @@ def make_evidence(
         squares=expected if squares is None else squares,
         discounted=discounted_impressions(cells),
         hazard=hazard(cells),
+        **uncertain,
     )
 
 

@@ -28,6 +28,7 @@ class Rates(NamedTuple):
     certain: FloatArray  # Σ cm/(m+n): what it would be if every user went on
     variance: FloatArray  # of the difference of the two, if every user went on (Greenland and Robins 1985)
     clustered: FloatArray  # of clicks − λ̂·certain, from how contexts differ in it
+    observed: FloatArray  # of the difference, from the clicks themselves: a single unexpected click is no evidence
 
 
 def count_rates(cells: Cells, positions: int) -> Rates:
@@ -39,7 +40,7 @@ def count_rates(cells: Cells, positions: int) -> Rates:
     starts = np.flatnonzero(np.diff(cells.pair[below] * (positions + 1) + cells.prev[below], prepend=-1))
     size = max(0, positions - 1)
     if not starts.size:
-        return Rates(*np.zeros((4, size)))
+        return Rates(*np.zeros((5, size)))
     pair, k = cells.pair[below][starts], cells.prev[below][starts] - 1
     m, y = (np.add.reduceat(n, starts) for n in (cells.n[below], cells.n[below] * cells.click[below]))
     n, c = (values[pair] for values in per_pair)
@@ -58,6 +59,7 @@ def count_rates(cells: Cells, positions: int) -> Rates:
         total(certain),
         total((y + c) * m * n / both**2 - y * c / both),
         (per_context.reshape(size, -1) ** 2).sum(axis=1),
+        total((y * n**2 + c * m**2) / both**2),
     )
 
 
@@ -80,10 +82,10 @@ def fit_continuation(rates: Rates) -> FloatArray:
 def find_doubt(rates: Rates) -> str:
     """Where λ̂ₖ is significantly above 1, which no λ explains; empty where it is not."""
     certain = rates.certain
-    error = np.sqrt(np.maximum(rates.variance, rates.clustered))
+    error = np.sqrt(np.maximum(rates.observed, rates.clustered))
     # Two standard errors where there is one position; with several, as many as keep false alarms as rare.
     limit = -ndtri(ndtr(-2.0) / max(1, len(error)))
-    above = np.flatnonzero((certain > 0) & (rates.clicks - certain > limit * np.maximum(error, 0.35)))
+    above = np.flatnonzero((certain > 0) & (rates.clicks - certain > limit * error))
     if not above.size:
         return ""
     ratio, spread = rates.clicks[above] / certain[above], error[above] / certain[above]

@@ -93,7 +93,9 @@ class FittedDependentClick(FittedModel):
         """Clicks against examinations without a click."""
         clicks, surely = _surely_examined(cells)
         examined = surely if self._truncated else _examined(cells, self.continuation)
-        return make_evidence(self, cells, clicks, examined - clicks)
+        # A user who may have read on made every impression below a click a try.
+        tries = {} if self._truncated else {"tries": cells.per_pair()}
+        return make_evidence(self, cells, clicks, examined - clicks, **tries)
 
     def predict(self, attraction: FloatArray, clicks: BoolArray | None = None) -> FloatArray:
         """P(still reading at k) θ."""

@@ -1,7 +1,7 @@
 """The position-based model."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -9,6 +9,7 @@ import numpy as np
 from prudent.base.arrays import BoolArray, FloatArray, IntArray
 from prudent.base.errors import LogError, NotIdentifiedError, UsageError, did_you_mean
 from prudent.base.numerics.squarem import fixed_point
+from prudent.base.numerics.thinned import Skips
 from prudent.base.spec import as_number
 from prudent.click_models.base import ClickModel, Evidence, FittedModel, click_models, make_evidence, warn_unsettled
 from prudent.click_models.positions import (
@@ -31,6 +32,7 @@ ENOUGH = 10
 """Impressions that an item needs at all positions together to take part in fitting p."""
 _SEED = 20_240_611  # of the sample; any fixed number does
 _TINY = 1e-300  # keeps 0/0, of a pair without clicks, at 0
+_IGNORED = 0.02  # share of the variance of an attraction that may be left out
 
 
 @click_models.register("pbm")
@@ -86,14 +88,18 @@ class PositionBased(ClickModel):
                 parameter="examination",
             )
         table = pair, position, shown, clicked, positions
-        examination = fit_em(*table, self.smooth) if self.solver == "em" else fit_als(*table)
+        covariance = None
+        if self.solver == "em":
+            examination, covariance = fit_em(*table, self.smooth)
+        else:
+            examination = fit_als(*table)
         if self.counts == "weighted" and not examination.all():
             dark = (np.flatnonzero(examination == 0) + 1).tolist()
             raise LogError(
                 f"counts=weighted divides by the examination of each position, which solver={self.solver} puts at 0 "
                 f"for {name_groups([dark])}: no often shown item was clicked there. Use counts=examined."
             )
-        return FittedPositionBased(self, positions, examination, learned=True)
+        return FittedPositionBased(self, positions, examination, covariance=covariance, learned=True)
 
     def typical(self, positions: int) -> "FittedPositionBased":
         """pₖ = k^−0.7, unless it is set."""
@@ -108,6 +114,7 @@ class FittedPositionBased(FittedModel):
     """p of every position."""
 
     examination: FloatArray
+    covariance: FloatArray | None = field(default=None, kw_only=True)  # of log p; None where p is taken as known
 
     settings: ClassVar[tuple[str, ...]] = ("examination",)
 
@@ -117,14 +124,43 @@ class FittedPositionBased(FittedModel):
         clicks = cells.per_pair(cells.click)
         expected = np.bincount(cells.pair, cells.n * examination, minlength=cells.pairs).astype(float, copy=False)
         squares = np.bincount(cells.pair, cells.n * examination**2, minlength=cells.pairs).astype(float, copy=False)
-        positive, negative = clicks, np.maximum(0.0, expected - clicks)
+        seen = {"expected": expected, "squares": squares, "tries": cells.per_pair()}
         if getattr(self.model, "counts", "examined") == "weighted":
             shares = cells.n / examination
             positive, negative = (
                 np.bincount(cells.pair[which], shares[which], minlength=cells.pairs).astype(float, copy=False)
                 for which in (cells.click, ~cells.click)
             )
-        return make_evidence(self, cells, positive, negative, expected=expected, squares=squares)
+            # Σ(Y/p) / Σ(1/p) has a width of √Σ(1/p²) / Σ(1/p).
+            widest = np.bincount(cells.pair, shares / examination, minlength=cells.pairs)
+            seen["tries"] = widest * np.divide(expected, positive + negative, out=0 * widest, where=widest > 0) ** 2
+            return make_evidence(self, cells, positive, negative, **seen)
+        skip = np.flatnonzero(~cells.click)
+        skips = Skips(cells.pair[skip], examination[skip], cells.n[skip])
+        spread = self._spread(cells, clicks, expected)
+        return make_evidence(
+            self, cells, clicks, np.maximum(0.0, expected - clicks), **seen, skips=skips, spread=spread
+        )
+
+    def _spread(self, cells: Cells, clicks: FloatArray, expected: FloatArray) -> FloatArray | None:
+        """Variance of log Σp, of pairs with so many clicks that it matters beside 1/clicks, the variance of log θ."""
+        if self.covariance is None:
+            return None
+        spread = np.zeros(cells.pairs)
+        rows = np.flatnonzero(clicks * self.covariance.diagonal().max() > _IGNORED)
+        if not rows.size:
+            return spread
+        number = np.full(cells.pairs, -1)
+        number[rows] = np.arange(rows.size)
+        there = np.flatnonzero(number[cells.pair] >= 0)
+        at = number[cells.pair[there]] * self.positions + cells.position[there] - 1
+        looked = cells.n[there] * self.examination[cells.position[there] - 1]
+        spent = np.bincount(at, looked, minlength=rows.size * self.positions)
+        share = spent.reshape(rows.size, -1) / expected[rows, None]
+        values, vectors = np.linalg.eigh(self.covariance)
+        for value, vector in zip(values, vectors.T, strict=True):
+            spread[rows] += max(0.0, value) * np.sum(share * vector, axis=1) ** 2
+        return spread
 
     def predict(self, attraction: FloatArray, clicks: BoolArray | None = None) -> FloatArray:
         """pₖθ, whatever else is clicked."""
@@ -206,18 +242,19 @@ def name_groups(groups: Sequence[Sequence[int]]) -> str:
 
 def fit_em(
     pair: IntArray, position: IntArray, shown: FloatArray, clicked: FloatArray, positions: int, smooth: float
-) -> FloatArray:
+) -> tuple[FloatArray, FloatArray]:
     """The p that maximises the likelihood Σ clicks·log(pₖθ) + (impressions − clicks)·log(1 − pₖθ).
 
     Every θ and every p also has `smooth` pseudo-observations of either kind, so that the maximum exists and is one.
     Expectation-maximisation goes there in thousands of rounds; in log θ and log p the likelihood is concave, and
     Newton's method needs a dozen steps, each with θ eliminated so that only one equation per position is solved.
+    The second result is the covariance of log p relative to the largest, from the observed information.
     """
     from scipy.sparse import csr_array
 
     pair, position, shown, clicked, pairs = _telling(pair, position, shown, clicked)
     if not pairs:
-        return np.ones(positions)
+        return np.ones(positions), np.zeros((positions, positions))
     place = position - 1
     missed = shown - clicked
 
@@ -260,7 +297,10 @@ def fit_em(
         if np.sum(slope_theta * move_theta) + np.sum(slope_p * move_p) < 1e-9:  # twice what a full step can still gain
             break
     # Further digits depend on how many threads solve the equations.
-    return np.asarray(np.round(np.exp(log_p - log_p.max()), 9))
+    contrast = np.eye(positions)
+    contrast[:, int(np.argmax(log_p))] -= 1
+    covariance = contrast @ np.linalg.solve(left, contrast.T)
+    return np.round(np.exp(log_p - log_p.max()), 9), np.round(covariance, 9)
 
 
 def fit_als(pair: IntArray, position: IntArray, shown: FloatArray, clicked: FloatArray, positions: int) -> FloatArray:

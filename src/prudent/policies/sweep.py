@@ -24,7 +24,9 @@ def sweep(bound: Bound, evidence: Evidence, deltas: tuple[float | None, ...], le
         return
     prior = bound.prior(evidence)
     alpha, beta = (np.broadcast_to(of, evidence.context.shape) for of in prior[:2])
-    rows = np.flatnonzero(_may_be_chosen(evidence, alpha + evidence.positive, beta + evidence.negative, length))
+    rows = np.arange(len(evidence.context))
+    if evidence.skips is None:  # or else two posteriors can cross
+        rows = np.flatnonzero(_may_be_chosen(evidence, alpha + evidence.positive, beta + evidence.negative, length))
     few = evidence.select(rows)
     own = Prior(alpha[rows], beta[rows])
     scores = [posterior_scores(few, own, bound.delta if delta is None else delta) for delta in deltas]
@@ -38,7 +40,7 @@ def best_lists_of_each(evidence: Evidence, scores: Sequence[Scores], length: int
     contexts = int(evidence.context[-1]) + 1
     number = np.repeat(np.arange(times), pairs)
     tiled: dict[str, Any] = {name: np.tile(getattr(evidence, name), times) for name in evidence.per_pair}
-    stacked = replace(evidence, **{**tiled, "context": tiled["context"] + number * contexts})
+    stacked = replace(evidence, **{**tiled, "context": tiled["context"] + number * contexts}, skips=None)
     lower, mean = (np.concatenate([getattr(score, name) for score in scores]) for name in ("lower", "mean"))
     anchors = [score.anchor for score in scores if score.anchor is not None]
     anchor = _stacked(anchors, pairs) if anchors else None
