@@ -4,9 +4,11 @@ from collections import defaultdict
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 
+import prudent
 from prudent.base.arrays import FloatArray
 from prudent.counts.lists import ListBatch
 from prudent.evaluation.confounding import (
@@ -154,6 +156,17 @@ def test_trust_bias_is_found_where_it_is() -> None:
 
 
 # --- the gate ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("taste", [0.0, 1.2])
+def test_evaluate_says_what_the_test_finds(taste: float) -> None:
+    lists = simulate(0, 6_000, taste=taste)
+    log = pa.table({"context": lists.list_context, "items": lists.items.tolist(), "clicks": lists.clicks.tolist()})
+    ours = [[context * ITEMS + item for item in (2, 1, 0)] for context in range(CONTEXTS)]
+    policy = prudent.Policy.from_table(pa.table({"context": list(range(CONTEXTS)), "items": ours}), items="items")
+    evaluation = prudent.evaluate(policy, log, estimator="ip-ips")
+    assert (evaluation.manifest.results["confounding"]["p_value"] <= 0.05) == (taste > 0)
+    assert any(note.startswith("Hidden confounding: click rates") for note in evaluation.notes) == (taste > 0)
 
 
 def test_the_gate_does_not_judge_what_production_knew() -> None:

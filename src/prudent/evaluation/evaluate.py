@@ -13,6 +13,7 @@ from prudent.base.text import MISSING, Column, Columns, Rows, number, percent, s
 from prudent.click_models.rewards import ObservedReward
 from prudent.counts.max_rejected import MAX_REJECTED
 from prudent.engines.duckdb.engine import DuckDB
+from prudent.evaluation.confounding import Confounding, detect_confounding
 from prudent.evaluation.estimators import Estimator, parse
 from prudent.evaluation.estimators import estimators as known_estimators
 from prudent.evaluation.holdout import Holdout
@@ -111,7 +112,13 @@ class Evaluation(Result):
                 by_reason.setdefault(reason, []).append(one.estimator)
         if shorter := self.manifest.results.get("matching_length"):
             by_reason.setdefault(_SHORTER.format(shorter), []).append("whole lists")
-        return [f"{', '.join(names)}: {why}" for why, names in by_reason.items()]
+        notes = [f"{', '.join(names)}: {why}" for why, names in by_reason.items()]
+        test = self.manifest.results.get("confounding")
+        if test is not None and Confounding(**test).found:
+            notes.append(
+                f"Hidden confounding: {Confounding(**test)}. Without propensities no lift here is to be trusted."
+            )
+        return notes
 
 
 _FIELDS = fields(Estimate)
@@ -264,6 +271,7 @@ def matching_length(held: Holdout) -> int | None:
 def evaluate_holdout(holdout: HoldoutLog, estimators: Sequence[Estimator], settings: Settings) -> Evaluation:
     """Estimates with their manifest."""
     held = holdout.lists
+    test = None if held.propensity is not None else detect_confounding(held.shown())
     manifest = Manifest(
         "evaluation",
         {**asdict(settings), "length": held.length, "propensity": holdout.log.propensity},
@@ -276,6 +284,7 @@ def evaluate_holdout(holdout: HoldoutLog, estimators: Sequence[Estimator], setti
             },
             "lists_kept": int(held.logged[~held.known].sum()),
             "matching_length": matching_length(held),
+            "confounding": None if test is None else asdict(test),
         },
     )
     return Evaluation(estimate(held, estimators, settings), manifest)
