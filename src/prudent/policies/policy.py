@@ -132,7 +132,8 @@ class Policy(Result):
 
         ``lists`` is how many were logged; ``value`` the estimated value of the new list, and ``lower`` its pessimistic
         value, which is that of the lower bounds of its items; ``incumbent_value`` and ``incumbent_lower`` are those of
-        the incumbent list; ``differ`` is whether the two lists do. A pessimistic value is no bound at a stated level.
+        the incumbent list; ``differ`` is whether the two lists do. A pessimistic value is a score, far below
+        the same quantile of the value of the list, which is `prudent.policies.list_bound`.
         """
         return self.connection.sql(self._query("contexts"))
 
