@@ -47,8 +47,8 @@ def make_counts(target: str, pairs: str) -> None:
     """A file of counts like any other, in no order, as an engine leaves it."""
     import duckdb
 
+    from prudent.storage.counts_file import write_counts_file
     from prudent.storage.manifest import Tally
-    from prudent.storage.parquet import write_counts_file
 
     connection = duckdb.connect(config={"memory_limit": MEMORY, "temp_directory": f"{target}.spill"})
     connection.execute("set preserve_insertion_order = false")

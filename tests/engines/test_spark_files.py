@@ -14,8 +14,8 @@ from pyspark.sql import SparkSession
 import prudent
 from prudent.base.errors import LogError, UsageError, WriteError
 from prudent.logs.log import ODD, REASONS, Layout
+from prudent.storage.counts_file import COUNTS_VERSION
 from prudent.storage.manifest import Tally
-from prudent.storage.parquet import COUNTS_VERSION
 from prudent.storage.sketch import EVERYTHING
 from tests.cli import test_bad_inputs as bad
 from tests.cli.test_bad_inputs import GOOD, GOOD_ROWS, LISTS, Row

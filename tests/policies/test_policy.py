@@ -1,6 +1,7 @@
 """Look-up, iteration, and the way to a file and back."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -168,7 +169,8 @@ def test_frames_and_arrow(policy: prudent.Policy) -> None:
     assert tuple(frame.columns) == COLUMNS
     assert frame["item"].tolist() == ["07", "<b>", "7", "7.0", "a", "b", "c", "d", "e"]
     assert pa.table(policy).to_pylist()[0]["context"] == "007"
-    assert pl.DataFrame(policy).rows() == policy.rows()
+    assert pl.DataFrame(pa.table(policy)).rows() == policy.rows()
+    assert isinstance(policy, Mapping)
     assert len(policy.rows()) == 9
 
 
@@ -176,7 +178,7 @@ def test_there_and_back(policy: prudent.Policy) -> None:
     """The table of a policy makes an equal one, with its evidence; so does that of a policy without any."""
     bare = prudent.Policy.from_table(pa.table({"context": ["b", "a"], "items": [["x", "y"], ["z"]]}), items="items")
     for one in (policy, bare):
-        for table in (one.to_frame(), pl.DataFrame(one), pa.table(one), one.lists()):
+        for table in (one.to_frame(), pl.from_arrow(pa.table(one)), pa.table(one), one.lists()):
             again = prudent.Policy.from_table(table)
             assert again == one
             assert again.rows() == one.rows()

@@ -14,7 +14,8 @@ from prudent.click_models import Cascade, DependentClick, Evidence, PositionBase
 from prudent.click_models.base import FittedModel
 from prudent.click_models.dependent_click import FittedDependentClick
 from prudent.policies.incumbent import incumbent_lists
-from prudent.policies.ranking import Lists, best_lists, list_values
+from prudent.policies.lists import Lists
+from prudent.policies.ranking import best_lists, list_values
 from tests import reference
 from tests.reference import LoggedList
 from tests.strategies import logs, quick_counts

@@ -16,7 +16,7 @@ class Hoeffding(Bound):
     """Hoeffding's inequality, Eq. (7): ``L(a) = n₊/n − √(log(1/δ) / 2n)``.
 
     For one item and n examinations, both fixed in advance, ``P(θ < L(a)) ≤ δ`` at *every* θ. It does
-    not hold for all items at once (`prudent.policies.theory` has the widths that do).
+    not hold for all items at once (`prudent.research.theory` has the widths that do).
 
     Where N impressions were examined with probabilities x, as under ``pbm`` and in the tails of ``dcm``, clicks are
     still 0 or 1 with a mean of xθ. Then n = Σx divides their range as well, and ``(Σx)²/N`` takes the place of n in the

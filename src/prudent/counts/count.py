@@ -19,9 +19,9 @@ from prudent.engines.duckdb.engine import DuckDB
 from prudent.engines.spark.engine import Spark
 from prudent.logs.formats import find_files, first_bytes, is_paths, path_names
 from prudent.logs.log import Log, as_log
+from prudent.storage.counts_file import counts_version, read_footer
 from prudent.storage.files import TemporaryFolder, check_output
 from prudent.storage.filesystem import check_apart, find, has_scheme, locate, subfolders, write_text
-from prudent.storage.parquet import counts_version, read_footer
 
 QUERY = package_files("prudent.engines").joinpath("sql/counts.sql").read_text(encoding="utf-8")
 

@@ -22,6 +22,7 @@ from prudent.engines.duckdb.open import INTEGERS
 from prudent.engines.spark.engine import Spark
 from prudent.logs.formats import find_files, parquet_files
 from prudent.logs.log import Candidates
+from prudent.storage.counts_file import CELL_KEYS, counts_footer, read_footer, write_counts_file
 from prudent.storage.files import TemporaryFolder, replacing
 from prudent.storage.filesystem import (
     Location,
@@ -30,7 +31,6 @@ from prudent.storage.filesystem import (
     locate,
 )
 from prudent.storage.manifest import Days, Manifest, Source, Tally
-from prudent.storage.parquet import CELL_KEYS, counts_footer, read_footer, write_counts_file
 from prudent.storage.quoting import file_text
 from prudent.storage.sketch import NOTHING, SAMPLE_LISTS, below, sample_threshold
 
@@ -44,7 +44,7 @@ class Counts:
 
     Each row is a cell: how often an item of a context was shown at a position, with the last click above at ``prev``,
     itself clicked or not, and with ``more`` clicks below or not. ``a + b`` are the counts of both logs together; ``==``
-    compares the sums, not the files. The layout of a file is described in `prudent.storage.parquet`.
+    compares the sums, not the files. The layout of a file is described in `prudent.storage.counts_file`.
 
     ``weights``, where there are any, are the weights of the lists of each file, in units of 2⁻²⁰.
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 from prudent.base.errors import CountsError, UsageError
 from prudent.counts.days import Chosen, choose
 from prudent.storage import filesystem
+from prudent.storage.counts_file import counts_footer
 from prudent.storage.filesystem import Location
 from prudent.storage.manifest import Manifest, Tally
-from prudent.storage.parquet import counts_footer
 
 if TYPE_CHECKING:
     from pyarrow.fs import FileSystem

@@ -12,7 +12,7 @@ class Engine(Protocol):
     """Counts logs. The folders of both engines have the same files.
 
     ``engine`` is the class, ``open`` reads a log as it is, ``check`` finds the lists to reject by the rules of
-    `prudent.engines.sql.check`, ``count`` runs the counting query and writes its rows, ``errors`` turns the engine's
+    `prudent.engines.sql.reject`, ``count`` runs the counting query and writes its rows, ``errors`` turns the engine's
     errors into ours. Spark also has ``contexts``, which maps a function over the counts of whole contexts; on one
     machine `prudent.counts.index` has them as arrays.
     """

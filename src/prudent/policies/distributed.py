@@ -13,9 +13,9 @@ import numpy as np
 
 from prudent.base.errors import UsageError
 from prudent.counts import sampling
-from prudent.counts.arrow import part_from_arrow
 from prudent.counts.counts import Counts
 from prudent.counts.days import UNIT
+from prudent.counts.from_arrow import part_from_arrow
 from prudent.engines.duckdb.engine import DuckDB
 from prudent.engines.spark.engine import Spark
 from prudent.policies.files import COLUMNS

@@ -1,6 +1,6 @@
 """Policy: one ranked list per context, each item with its evidence; read, write, look up."""
 
-from collections.abc import Callable, ItemsView, Iterator, KeysView, Mapping, ValuesView
+from collections.abc import Callable, ItemsView, Iterator, Mapping, ValuesView
 from dataclasses import dataclass, field
 from itertools import groupby
 from operator import index
@@ -39,7 +39,7 @@ _LOOKUPS, _ROWS = 20, 2_000_000  # after so many queries, lists of at most so ma
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Policy(Result):
+class Policy(Mapping[Name, list[Name]], Result):
     """One ranked list per context, each item with its evidence: a mapping from contexts to lists of items.
 
     ``policy["running shoes"]`` is a list of item names and ``policy.get("running shoes", mine)`` falls back to
@@ -55,9 +55,6 @@ class Policy(Result):
     >>> prudent.Policy.from_table(policy.to_frame()) == policy
     True
     """
-
-    # It has all methods of a `Mapping` and is none: Polars takes the keys of a `Mapping` for columns, and only of other
-    # objects the Arrow table.
 
     connection: duckdb.DuckDBPyConnection
     manifest: Manifest  # model, bound and other settings, and what it was trained on
@@ -195,10 +192,6 @@ class Policy(Result):
     def __len__(self) -> int:
         query = f"select count(distinct context) from ({self._query('lists')})"
         return int(self.connection.execute(query).fetchall()[0][0])
-
-    def keys(self) -> KeysView[Name]:
-        """The contexts, in their order."""
-        return KeysView(self)
 
     def items(self) -> ItemsView[Name, list[Name]]:
         """Contexts with their lists, read once from the first to the last."""

@@ -1,27 +1,14 @@
 """The best lists for scores and position weights, for any number of contexts at once."""
 
-from typing import NamedTuple
+from functools import partial
 
 import numpy as np
 
 from prudent.base.arrays import BoolArray, FloatArray, IntArray
 from prudent.bounds.base import Anchor, OfRows, Scores
 from prudent.click_models.base import Evidence, FittedModel
-
-
-class Lists(NamedTuple):
-    """Lists of all contexts, sorted by context and rank: one entry per listed item."""
-
-    row: IntArray  # which pair
-    context: IntArray
-    rank: IntArray  # position in the list, from 1
-
-
-def as_table(lists: Lists, contexts: int, length: int) -> IntArray:
-    """The pairs of each context's list, one row each, with −1 where it has no item."""
-    table = np.full((contexts, length), -1)
-    table[lists.context, lists.rank - 1] = lists.row
-    return table
+from prudent.policies.incumbent import in_production_order
+from prudent.policies.lists import Lists, as_table, highest
 
 
 def best_lists(
@@ -58,8 +45,8 @@ def anchored_lists(
     highest lower bound has ``lower[j] > stay[i]``; then j does. An item may rise by at most `max_moves` positions.
     Position parameters that were fitted do not reorder the list; those that a user set do.
     """
-    production = evidence.discounted, evidence.impressions
-    incumbent = highest(evidence.context, production, length, eligible)
+    production = partial(in_production_order, evidence.context, evidence.discounted, evidence.impressions)
+    incumbent = production(length, eligible)
     leads = anchor.leads if eligible is None else anchor.leads & eligible
     moving = np.zeros(int(evidence.context.max(initial=-1)) + 1, bool)
     moving[evidence.context[leads]] = True
@@ -70,7 +57,7 @@ def anchored_lists(
         leaders = highest(evidence.context, by_bound, len(leads), leads)
         earliest = np.ones(len(leads), np.int64)
         if max_moves is not None:
-            every = highest(evidence.context, production, len(leads), eligible)
+            every = production(len(leads), eligible)
             earliest[every.row] = every.rank - max_moves
         table = as_table(
             Lists(incumbent.row[~kept], number[incumbent.context[~kept]], incumbent.rank[~kept]), moving.sum(), length
@@ -119,23 +106,6 @@ def _merge(
     return merged
 
 
-def highest(context: IntArray, keys: tuple[FloatArray, ...], length: int, eligible: BoolArray | None = None) -> Lists:
-    """The pairs of each context with the highest first key, as many as a list has; ties go to the next keys.
-
-    Then to the smaller name: pairs are sorted by context and name.
-    """
-    eligible = np.ones(len(context), bool) if eligible is None else eligible
-    if not eligible.any():
-        return Lists(*(np.zeros(0, np.int64) for _ in Lists._fields))
-    within_reach = _may_be_listed(context, np.where(eligible, keys[0], -np.inf), length)
-    row = np.flatnonzero(within_reach & eligible)
-    row = row[np.lexsort([*(-key[row] for key in reversed(keys)), context[row]])]  # stable
-    starts = np.flatnonzero(np.diff(context[row], prepend=-1))
-    place = np.arange(len(row)) - np.repeat(starts, np.diff(starts, append=len(row)))
-    chosen = place < length
-    return Lists(row[chosen], context[row[chosen]], place[chosen] + 1)
-
-
 def _place(fitted: FittedModel, lists: Lists, scores: FloatArray, length: int) -> Lists:
     """The lists with their items, which are sorted by score, where the click model places them."""
     if not len(lists.row):
@@ -144,23 +114,6 @@ def _place(fitted: FittedModel, lists: Lists, scores: FloatArray, length: int) -
     place = _places(fitted, scores, size, lists.rank - 1)
     order = np.argsort(lists.context * length + place)
     return Lists(lists.row[order], lists.context[order], place[order] + 1)
-
-
-def _may_be_listed(context: IntArray, lower: FloatArray, length: int) -> BoolArray:
-    """Whether a pair reaches the K-th highest score of its context: no other needs sorting."""
-    keep = np.ones(len(context), bool)
-    size = np.bincount(context)
-    start = np.cumsum(size) - size
-    # Contexts of similar size share one padded table, so that the padding is less than the data.
-    width = 1 << np.ceil(np.log2(np.maximum(size, 1))).astype(int)
-    for w in np.unique(width[size > length]):
-        crowded = np.flatnonzero((width == w) & (size > length))
-        row = start[crowded, None] + np.arange(w)
-        inside = np.arange(w) < size[crowded, None]
-        table = np.where(inside, lower[np.minimum(row, len(lower) - 1)], -np.inf)
-        least = np.partition(table, w - length, axis=1)[:, w - length]
-        keep[row[inside]] = (table >= least[:, None])[inside]
-    return keep
 
 
 def _places(fitted: FittedModel, scores: FloatArray, size: IntArray, place: IntArray) -> IntArray:

@@ -193,8 +193,9 @@ def describe(outcome: Outcome, mark: str = "█") -> Iterator[Text]:
     yield from _grades(outcome, mark)
     yield Text()
     yield _prose(
-        "production: the lists in the log. click-through rate: highest estimate first (--bound mle). prudent: highest "
-        "lower bound first (the default). estimated: by the ranking itself. true: by the ground truth.",
+        "production: the lists in the log. click-through rate: highest estimate first (--bound mle). prudent: "
+        "production's order, except where evidence beats it (the default). estimated: by the ranking itself. true: by "
+        "the ground truth.",
         "dim",
     )
     yield Text()
@@ -253,8 +254,9 @@ def _next_steps(files: Mapping[str, Path]) -> Iterator[Text]:
     for name, path in files.items():
         yield Text(f"  {path!s:{width}}  {contents[name]}")
     yield Text()
-    # Where it is not on the path, as in a virtual environment that is not active, say it as it was said.
-    prudent = "prudent" if which("prudent") else quote(sys.argv[0])
+    # Where it is not on the path, as in a virtual environment that is not active, it is called as it was.
+    called = sys.argv[0] if Path(sys.argv[0]).name == "prudent" and not which("prudent") else "prudent"
+    prudent = quote(called)
     yield Text("Next:")
     yield Text(f"  {prudent} check {quote(str(files['clicks']))}")
     yield Text(f"  {prudent} rank {quote(str(files['counts']))} -o top5.parquet --length 5")

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import duckdb
 
-from prudent.engines.duckdb import check as views
+from prudent.engines.duckdb import reject
 from prudent.engines.duckdb.open import opened
-from prudent.logs.log import REASONS, Log
+from prudent.logs.log import Log
+from prudent.storage.counts_file import write_counts_file
 from prudent.storage.database import Database
 from prudent.storage.files import replacing
 from prudent.storage.manifest import Tally
-from prudent.storage.parquet import write_counts_file
 from prudent.storage.quoting import file_text, text
 from prudent.storage.sketch import below, sample_threshold
 
@@ -21,11 +21,11 @@ from prudent.storage.sketch import below, sample_threshold
 def write_counts(database: Database, log: Log, query: str, to: Path, check: Callable[[Tally], object]) -> Tally:
     """See `Engine.count`."""
     with replacing(to) as part, _checking(database, log, part) as connection:
-        connection.execute(f"create temp view impressions as {views.IMPRESSIONS}")
+        connection.execute(f"create temp view impressions as {reject.IMPRESSIONS}")
         # The sample depends on how many lists each context has, and is chosen when the cells are counted.
         with _removing(part.with_name(f"{part.name}.cells.part")) as file:
             connection.execute(f"copy ({query}) to {text(file)} (format parquet, compression zstd)")
-            tally = replace(_tally(connection, count_lists(connection, file)), left_out=log.left_out)
+            tally = replace(reject.count_rejected(connection, count_lists(connection, file)), left_out=log.left_out)
             check(tally)
             cells = f"select * from read_parquet({file_text(file)})"
             contexts = f"select context, sum(n) as lists from ({cells}) where position = 1 group by context"
@@ -49,10 +49,10 @@ def _removing(file: Path) -> Iterator[Path]:
 def write_lists(database: Database, log: Log, query: str, to: Path, *, length: int | None, where: str) -> Tally:
     """See `DuckDB.lists`."""
     with _checking(database, log, to, where) as connection:
-        connection.execute(f"create temp view shown as {views.cut_lists(log, length)}")
+        connection.execute(f"create temp view shown as {reject.cut_lists(log, length)}")
         connection.execute(f"copy ({query}) to {text(to)} (format parquet, compression zstd)")
         counted = connection.execute(f"select coalesce(sum(n), 0)::bigint from read_parquet({file_text(to)})")
-        return _tally(connection, int(counted.fetchall()[0][0]))
+        return reject.count_rejected(connection, int(counted.fetchall()[0][0]))
 
 
 @contextmanager
@@ -63,20 +63,9 @@ def _checking(database: Database, log: Log, to: Path, where: str = "true") -> It
         connection.execute("set preserve_insertion_order = false")
         # Text files, and lists grouped from rows, are too costly to read twice.
         kept = "view" if log.layout == "lists" and source.kind in ("parquet", None) else "table"
-        connection.execute(f"create temp {kept} lists as select * from ({views.lists(log, source)}) where {where}")
-        connection.execute(f"create temp view checked as {views.checked(log, source)}")
+        connection.execute(f"create temp {kept} lists as select * from ({reject.lists(log, source)}) where {where}")
+        connection.execute(f"create temp view checked as {reject.checked(log, source)}")
         yield connection
-
-
-def _tally(connection: duckdb.DuckDBPyConnection, counted: int) -> Tally:
-    """Accepted and rejected lists; the reasons take a second pass, and only where some were rejected."""
-    ((everything,),) = connection.execute("select coalesce(sum(copies), 0)::bigint from lists").fetchall()
-    if counted == everything:
-        return Tally(counted)
-    rejected = connection.execute(
-        "select reason, sum(copies)::bigint from checked where reason > 0 group by reason order by reason"
-    ).fetchall()
-    return Tally(counted, {REASONS[code - 1]: n for code, n in rejected})
 
 
 def count_lists(connection: duckdb.DuckDBPyConnection, histogram: Path) -> int:

@@ -16,15 +16,14 @@ from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (as everybody calls it)
 
 from prudent.base.errors import LogError, UsageError
-from prudent.engines.spark.check import IMPRESSIONS, checked
-from prudent.engines.spark.errors import JAVA_ERRORS
 from prudent.engines.spark.open import escaped, is_dataframe, opened_in_spark
+from prudent.engines.spark.reject import IMPRESSIONS, checked, count_rejected
 from prudent.logs.log import REASONS, Log
+from prudent.storage.counts_file import CELL_KEYS, COUNTS_VERSION, SAMPLE, VERSION, write_counts_file
 from prudent.storage.database import Database, first_line
 from prudent.storage.files import replacing
 from prudent.storage.filesystem import Location, replacing_folder, scratch_folder
 from prudent.storage.manifest import Tally
-from prudent.storage.parquet import CELL_KEYS, COUNTS_VERSION, SAMPLE, VERSION, write_counts_file
 from prudent.storage.quoting import file_text
 from prudent.storage.sketch import SAMPLE_LISTS, below, sample_threshold
 
@@ -136,6 +135,9 @@ class Job:
             _write(rows.select(*CELL_KEYS, mark, "items", "clicks"), part.uri)
         return tally
 
+    def _tally(self, counted: int) -> Tally:
+        return replace(count_rejected(self.observed, self.checked, counted), left_out=self.log.left_out)
+
     def _sample(self, threshold: str) -> DataFrame:
         """The lists of the contexts below a threshold, and how often each occurs."""
         lists = self.checked.where(f"reason = 0 and {below(threshold, 'string')}")
@@ -152,21 +154,6 @@ class Job:
         with Database().connect() as connection:
             connection.register("contexts", first.toArrow())
             return sample_threshold(connection, "from contexts")
-
-    def _tally(self, counted: int) -> Tally:
-        """What was observed, if it fits what was written; otherwise a second pass.
-
-        When Spark repeats a task, because a machine was lost, it observes the same lists twice but writes them once.
-        """
-        try:
-            lists = {code: n or 0 for code, n in enumerate(self.observed.get["lists"])}
-        except JAVA_ERRORS:  # nothing is observed where Spark knows beforehand that there are no rows
-            lists = {}
-        if lists.get(0) != counted:
-            again = self.checked.groupBy("reason").agg(F.sum("copies").alias("n")).collect()
-            lists = {row["reason"]: row["n"] for row in again}
-        rejected = {REASONS[code - 1]: n for code, n in sorted(lists.items()) if code and n}
-        return replace(Tally(counted, rejected), left_out=self.log.left_out)
 
 
 def _write(table: DataFrame, folder: str) -> None:

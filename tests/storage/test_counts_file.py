@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 import prudent
 from prudent.base.errors import CountsError, ManifestError
 from prudent.logs.log import REASONS
+from prudent.storage.counts_file import COUNTS_VERSION, Footer, counts_footer, read_footer, write_counts_file
 from prudent.storage.files import manifest_path
 from prudent.storage.manifest import Tally
-from prudent.storage.parquet import COUNTS_VERSION, Footer, counts_footer, read_footer, write_counts_file
 from tests.strategies import table
 
 LISTS = [("shoes", ("a", "b"), (1, 0))] * 3

@@ -1,8 +1,8 @@
-"""From the frames of a log to `lists`, `checked` and `impressions`, in Spark's types. Needs pyspark."""
+"""Which lists of a log are rejected, and how many, in Spark's types. Needs pyspark."""
 
 from functools import reduce
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F  # noqa: N812 (as everybody calls it)
 from pyspark.sql.types import (
     ArrayType,
@@ -17,13 +17,15 @@ from pyspark.sql.types import (
 )
 
 from prudent.base.errors import LogError
-from prudent.engines.duckdb.check import not_a_list
 from prudent.engines.duckdb.open import NAMES, no_names
+from prudent.engines.duckdb.reject import not_a_list
+from prudent.engines.spark.errors import JAVA_ERRORS
 from prudent.engines.spark.open import OpenTable
-from prudent.engines.sql import check
+from prudent.engines.sql import reject
 from prudent.engines.sql.dialect import SPARK
 from prudent.logs.json_lines import LISTS
-from prudent.logs.log import Log
+from prudent.logs.log import REASONS, Log
+from prudent.storage.manifest import Tally
 
 
 def checked(log: Log, source: OpenTable) -> DataFrame:
@@ -34,11 +36,11 @@ def checked(log: Log, source: OpenTable) -> DataFrame:
     # Only text files contain NUL bytes by accident; elsewhere the search would cost time and find nothing.
     fields = lists.select("context", "items").schema.fields if source.kind in ("csv", "jsonl") else []
     text = [field.name for field in fields if "string" in field.dataType.simpleString()]
-    return lists.selectExpr("context", "items", "clicks", "copies", f"{check.rejection(SPARK, text=text)} as reason")
+    return lists.selectExpr("context", "items", "clicks", "copies", f"{reject.rejection(SPARK, text=text)} as reason")
 
 
 def _from_lists(rows: DataFrame) -> DataFrame:
-    fault = check.list_fault("odd" in rows.columns)
+    fault = reject.list_fault("odd" in rows.columns)
     return rows.selectExpr("context", "items", "clicks", "1L as copies", f"{fault} as fault")
 
 
@@ -57,7 +59,7 @@ def _from_rows(rows: DataFrame) -> DataFrame:
     )
     # Positions are compared as one list: count(distinct) in a group would double the rows that Spark shuffles.
     positions = "filter(shown.position, position -> position is not null)"
-    fault = check.row_fault(
+    fault = reject.row_fault(
         odd=odd,
         whole="shown.position = sequence(1L, rows)",
         repeated=f"size(array_distinct({positions})) < size({positions})",
@@ -71,7 +73,7 @@ def _from_rows(rows: DataFrame) -> DataFrame:
     )
 
 
-IMPRESSIONS = check.impressions(
+IMPRESSIONS = reject.impressions(
     SPARK,
     """
     select context, item, place + 1 as position, get(clicks, place) as click, clicked,
@@ -144,7 +146,7 @@ def _click(column: str, kind: DataType) -> str:
         return column
     if isinstance(kind, StringType):
         return (
-            f"case lower(btrim({column}, '{_SPACES}')) {check.CLICK_WORDS} "
+            f"case lower(btrim({column}, '{_SPACES}')) {reject.CLICK_WORDS} "
             f"else case {_number(column)} when 0D then 0 when 1D then 1 end end"
         )
     if isinstance(kind, BooleanType):
@@ -175,3 +177,18 @@ _NUMBER = rf"^{_BLANK}[+-]?({_DIGITS}[.]?({_DIGITS})?|[.]{_DIGITS})(e[+-]?{_DIGI
 def _number(column: str) -> str:
     """Text as a double where DuckDB accepts it: Spark would also accept 1d, and not 1_0."""
     return f"try_cast(if(rlike(lower({column}), '{_NUMBER}'), replace({column}, '_', ''), null) as double)"
+
+
+def count_rejected(observed: Observation, checked: DataFrame, counted: int) -> Tally:
+    """What was observed, if it fits what was written; otherwise a second pass.
+
+    When Spark repeats a task, because a machine was lost, it observes the same lists twice but writes them once.
+    """
+    try:
+        lists = {code: n or 0 for code, n in enumerate(observed.get["lists"])}
+    except JAVA_ERRORS:  # nothing is observed where Spark knows beforehand that there are no rows
+        lists = {}
+    if lists.get(0) != counted:
+        again = checked.groupBy("reason").agg(F.sum("copies").alias("n")).collect()
+        lists = {row["reason"]: row["n"] for row in again}
+    return Tally(counted, {REASONS[code - 1]: n for code, n in sorted(lists.items()) if code and n})
