@@ -177,7 +177,7 @@ class ThinnedPosterior(NamedTuple):
 
     def upper(self, rows: IntArray, level: float) -> FloatArray:
         """The values that some pairs exceed with a probability of `level`."""
-        return thinned_quantile(self.thinned.only(rows), self.shape.only(rows), 1 - level)
+        return self.quantile(rows, 1 - level)
 
 
 def posterior(evidence: Evidence, prior: Prior, tabulated: bool | None = None) -> Posterior:
