@@ -115,7 +115,8 @@ def test_of_long_lists_the_first_places_are_shown() -> None:
 
 def large_policy(folder: Path, item: str, candidates: int) -> prudent.Policy:
     """100,000 contexts with five listed items each; names as an SQL expression over context i and item k."""
-    evidence = "1 / (k + 2) as lower, 1.5 / (k + 2) as mean, 5.0::double as positive, 9.0::double as negative"
+    interval = "1 / (k + 2) as lower, 1.5 / (k + 2) as mean, 1.8 / (k + 2) as upper, null::double as stay"
+    evidence = f"{interval}, 5.0::double as positive, 9.0::double as negative"
     with duckdb.connect() as connection:
         for name, most, rank in (("policy", 5, "(k + 1)::int as rank, "), ("scores", candidates, "")):
             few = "" if name == "policy" else "where i < 1000"
