@@ -22,8 +22,8 @@ from prudent.click_models import click_models
 from prudent.click_models.base import FittedModel
 from prudent.click_models.simulate import draw, make_world, pairs_of
 from prudent.counts.lists import ListBatch
+from prudent.policies.best_lists import best_lists, list_values
 from prudent.policies.list_bound import list_lower_bounds
-from prudent.policies.ranking import best_lists, list_values
 
 RESULT = Path(__file__).parent / "coverage" / "bounds.json"
 MODELS = {"cm": "cm", "dcm": "dcm", "pbm": "pbm(examination=[1, 0.6, 0.4, 0.3])", "pbm, p fitted": "pbm"}

@@ -28,7 +28,7 @@ from prudent.evaluation.holdout import Holdout, make_holdout
 from prudent.evaluation.intervals import Settings, estimate
 from prudent.evaluation.rollout import better_lists
 from prudent.policies.incumbent import incumbent_lists
-from prudent.policies.lists import as_table
+from prudent.policies.list_arrays import as_table
 
 RESULTS = Path(__file__).parent / "coverage"
 

@@ -6,23 +6,23 @@ import duckdb
 import pytest
 
 from prudent.engines.duckdb.reject import IMPRESSIONS as IN_DUCKDB
-from prudent.engines.sql import reject
+from prudent.engines.sql import rules
 from prudent.engines.sql.dialect import DUCKDB, SPARK, Dialect
 from prudent.logs.log import CODE
 
 
 @pytest.mark.parametrize("dialect", [DUCKDB, SPARK])
 def test_the_rules_differ_in_names_of_functions_alone(dialect: Dialect) -> None:
-    text = reject.rejection(dialect, text=["context", "items"], propensity="<> 1")
-    rules = [int(code) for code in re.findall(r"then (\d+)", text)]
-    assert rules == sorted(rules), "most basic first"
+    text = rules.rejection(dialect, text=["context", "items"], propensity="<> 1")
+    codes = [int(code) for code in re.findall(r"then (\d+)", text)]
+    assert codes == sorted(codes), "most basic first"
     for named, template in ((dialect.size, "len"), (dialect.minimum, "list_min"), (dialect.maximum, "list_max")):
         text = re.sub(rf"\b{named}\(", f"{template}(", text)
     for column in ("items", "clicks", "propensity"):
         text = text.replace(dialect.has_null(column), DUCKDB.has_null(column))
     condition = "contains(item, chr(0))"
     text = text.replace(dialect.where("items", "item", condition), DUCKDB.where("items", "item", condition))
-    assert text == reject.rejection(DUCKDB, text=["context", "items"], propensity="<> 1")
+    assert text == rules.rejection(DUCKDB, text=["context", "items"], propensity="<> 1")
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ def test_the_rules_differ_in_names_of_functions_alone(dialect: Dialect) -> None:
 )
 def test_rules_in_duckdb(items: list[str | None], clicks: list[int], reason: str | None) -> None:
     lists = "select 'c' as context, ?::varchar[] as items, ?::int[] as clicks, 0 as fault"
-    actual = duckdb.execute(f"select {reject.rejection(DUCKDB, text=['items'])} from ({lists})", [items, clicks])
+    actual = duckdb.execute(f"select {rules.rejection(DUCKDB, text=['items'])} from ({lists})", [items, clicks])
     assert actual.fetchall() == [(CODE[reason] if reason else 0,)]
 
 

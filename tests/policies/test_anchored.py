@@ -10,7 +10,7 @@ from prudent.base.errors import UsageError
 from prudent.bounds import Scores, bounds
 from prudent.bounds.base import Anchor
 from prudent.click_models import click_models
-from prudent.policies.ranking import anchored_lists
+from prudent.policies.best_lists import anchored_lists
 from tests import reference
 from tests.bounds.small import evidence
 from tests.reference import LoggedList, Name

@@ -7,8 +7,8 @@ from prudent.bounds import bounds
 from prudent.click_models import click_models
 from prudent.click_models.simulate import draw, make_world, pairs_of
 from prudent.counts.lists import ListBatch
+from prudent.policies.best_lists import best_lists, list_values
 from prudent.policies.list_bound import list_lower_bounds
-from prudent.policies.ranking import best_lists, list_values
 
 MODELS = {"cm": "cm", "dcm": "dcm(continuation=[0.5, 0.6, 0.7])", "pbm": "pbm(examination=[1, 0.6, 0.3])"}
 

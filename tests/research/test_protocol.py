@@ -16,7 +16,7 @@ from prudent.click_models.simulate import World, clicked
 from prudent.counts.lists import ListBatch
 from prudent.policies import sweep as sweeping
 from prudent.policies.baselines import baselines, clip_for, fold
-from prudent.policies.ranking import best_lists
+from prudent.policies.best_lists import best_lists
 from prudent.policies.sweep import sweep
 from prudent.research import sources
 from prudent.research.protocol import DELTAS, Protocol, gather, parameter_given

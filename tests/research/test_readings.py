@@ -12,7 +12,7 @@ from prudent.bounds import bounds
 from prudent.click_models import ClickModel, DependentClick, Evidence, click_models
 from prudent.counts.cells import Counted
 from prudent.policies.baselines import baselines, fold
-from prudent.policies.ranking import best_lists
+from prudent.policies.best_lists import best_lists
 from prudent.research import readings
 from prudent.research.bench import Bench
 from prudent.research.data import synthetic_log

@@ -202,7 +202,7 @@ def value(world: World, items: IntArray) -> FloatArray:
 def best_lists(world: World) -> IntArray:
     """The list of the highest value for every context, as pair numbers.
 
-    Not by `prudent.policies.ranking`, whose lists are graded against these.
+    Not by `prudent.policies.best_lists`, whose lists are graded against these.
     """
     sizes = np.minimum(np.diff(world.offsets), world.length)
     best = np.argsort(_losses(world, world.attraction), axis=1, kind="stable")

@@ -11,10 +11,10 @@ from prudent.storage.manifest import Tally
 class Engine(Protocol):
     """Counts logs. The folders of both engines have the same files.
 
-    ``engine`` is the class, ``open`` reads a log as it is, ``check`` finds the lists to reject by the rules of
-    `prudent.engines.sql.reject`, ``count`` runs the counting query and writes its rows, ``errors`` turns the engine's
-    errors into ours. Spark also has ``contexts``, which maps a function over the counts of whole contexts; on one
-    machine `prudent.counts.index` has them as arrays.
+    ``engine`` is the class, ``open`` reads a log as it is, ``reject`` finds and counts the lists to reject by the
+    rules of `prudent.engines.sql.rules`, ``count`` runs the counting query and writes its rows, ``errors`` turns the
+    engine's errors into ours. Spark also has ``contexts``, which maps a function over the counts of whole contexts; on
+    one machine `prudent.counts.index` has them as arrays.
     """
 
     def count(self, log: Log, query: str, to: Path, *, check: Callable[[Tally], object]) -> Tally:

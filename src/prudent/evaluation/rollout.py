@@ -29,7 +29,7 @@ from prudent.evaluation.verdict import Outcome, Verdict
 from prudent.logs.formats import find_files, is_paths
 from prudent.policies.files import COLUMNS
 from prudent.policies.incumbent import incumbent_lists
-from prudent.policies.lists import as_table
+from prudent.policies.list_arrays import as_table
 from prudent.policies.policy import Policy
 from prudent.policies.tables import append
 from prudent.storage.files import check_output

@@ -13,7 +13,7 @@ from prudent.click_models.base import Evidence, FittedModel
 from prudent.click_models.simulate import World, best_lists, clicked, nameless_world, value
 from prudent.counts.lists import ListBatch
 from prudent.evaluation.tuning import Confirmation
-from prudent.policies.lists import Lists, as_table
+from prudent.policies.list_arrays import Lists, as_table
 from prudent.policies.sweep import sweep, with_settings
 
 _DRAWS = 200  # from the posterior of holdout clicks: enough for their spread to 5 %

@@ -3,7 +3,7 @@
 from prudent.base.arrays import BoolArray, FloatArray, IntArray
 from prudent.counts.cells import Cells
 from prudent.counts.production import discounted_impressions
-from prudent.policies.lists import Lists, highest
+from prudent.policies.list_arrays import Lists, highest
 
 
 def incumbent_lists(cells: Cells, length: int) -> Lists:

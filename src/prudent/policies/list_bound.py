@@ -5,7 +5,7 @@ import numpy as np
 from prudent.base.arrays import FloatArray
 from prudent.bounds import Scores
 from prudent.click_models.base import Evidence
-from prudent.policies.lists import Lists
+from prudent.policies.list_arrays import Lists
 
 
 def list_lower_bounds(evidence: Evidence, lists: Lists, scores: Scores, length: int, contexts: int) -> FloatArray:

@@ -28,10 +28,10 @@ from prudent.counts.sampling import samples
 from prudent.engines.duckdb.engine import DuckDB
 from prudent.logs.formats import find_files, is_paths
 from prudent.logs.log import Candidates
+from prudent.policies.best_lists import best_lists, list_values
 from prudent.policies.incumbent import incumbent_lists
-from prudent.policies.lists import Lists, as_table
+from prudent.policies.list_arrays import Lists, as_table
 from prudent.policies.policy import Policy
-from prudent.policies.ranking import best_lists, list_values
 from prudent.policies.tables import CONTEXTS, append, means, named_lists, named_scores, terms
 from prudent.storage.files import check_output
 from prudent.storage.filesystem import has_scheme

@@ -11,8 +11,8 @@ from prudent.bounds import Bound, Scores
 from prudent.bounds.base import Anchor
 from prudent.bounds.bayes import PosteriorBound, Prior, posterior_scores
 from prudent.click_models.base import Evidence
-from prudent.policies.lists import Lists
-from prudent.policies.ranking import best_lists
+from prudent.policies.best_lists import best_lists
+from prudent.policies.list_arrays import Lists
 
 _T = TypeVar("_T")
 

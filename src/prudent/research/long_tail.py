@@ -20,7 +20,7 @@ from prudent.click_models import click_models
 from prudent.click_models.simulate import World, best_lists, clicked, nameless_world, value
 from prudent.counts.lists import ListBatch
 from prudent.policies.incumbent import incumbent_lists
-from prudent.policies.lists import as_table
+from prudent.policies.list_arrays import as_table
 from prudent.policies.sweep import sweep
 from prudent.research import figures
 from prudent.research.bench import Bench, Outcome

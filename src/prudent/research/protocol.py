@@ -14,7 +14,7 @@ from prudent.click_models.simulate import World, value
 from prudent.click_models.simulate import best_lists as truly_best_lists
 from prudent.counts.lists import ListBatch
 from prudent.policies.baselines import Baseline, clip_for, fold
-from prudent.policies.lists import Lists, as_table
+from prudent.policies.list_arrays import Lists, as_table
 from prudent.policies.sweep import sweep, with_settings
 from prudent.research.sources import Source
 

@@ -29,7 +29,7 @@ from prudent.policies.baselines.base import (
     incumbent_values,
 )
 from prudent.policies.baselines.item_position_ips import ItemPositionIps
-from prudent.policies.lists import Lists
+from prudent.policies.list_arrays import Lists
 from prudent.research import figures
 from prudent.research.bench import MODELS as OURS
 from prudent.research.bench import Bench, Outcome

@@ -4,7 +4,7 @@ import duckdb
 
 from prudent.base.errors import LogError
 from prudent.engines.duckdb.open import INTEGERS, OpenTable, name_as
-from prudent.engines.sql import reject
+from prudent.engines.sql import rules
 from prudent.engines.sql.dialect import DUCKDB
 from prudent.logs.log import REASONS, Log
 from prudent.storage.manifest import Tally
@@ -26,7 +26,7 @@ def _from_lists(log: Log, source: OpenTable) -> str:
             {"items" if name == "items" else f"list_transform(items, lambda items: {name})"} as items,
             {"clicks" if click == "clicks" else f"list_transform(clicks, lambda clicks: {click})"} as clicks,
             {"" if log.propensity is None else f"{_propensities(source.types['propensity'])} as propensity,"}
-            1 as copies, {reject.list_fault(source.kind == "jsonl")} as fault
+            1 as copies, {rules.list_fault(source.kind == "jsonl")} as fault
         from source
     """
 
@@ -43,7 +43,7 @@ def _from_rows(log: Log, source: OpenTable) -> str:
     # Rows without an impression id belong to no list. They are one group, which keeps none of its rows and counts each
     # of them as a rejected list.
     odd = source.kind == "jsonl"
-    fault = reject.row_fault(
+    fault = rules.row_fault(
         odd=odd, whole="positions = rows and least = 1 and most = rows and not repeated", repeated="repeated"
     )
     return f"""
@@ -83,7 +83,7 @@ def checked(log: Log, source: OpenTable) -> str:
     number = None
     if log.propensity is not None:
         number = "<> len(items)" if source.types["propensity"].endswith("[]") else "not in (1, len(items))"
-    return f"select *, {reject.rejection(DUCKDB, text=text, propensity=number)} as reason from lists"
+    return f"select *, {rules.rejection(DUCKDB, text=text, propensity=number)} as reason from lists"
 
 
 def _propensities(kind: str) -> str:
@@ -108,7 +108,7 @@ def cut_lists(log: Log, length: int | None) -> str:
     return f"select context, items{upto} as items, clicks{upto} as clicks{propensity} from checked where reason = 0"
 
 
-IMPRESSIONS = reject.impressions(
+IMPRESSIONS = rules.impressions(
     DUCKDB,
     """
     select context, unnest(items) as item, unnest(range(1, len(items) + 1))::integer as position,
@@ -128,7 +128,7 @@ def _click(column: str, kind: str) -> str:
         return column
     if kind == "VARCHAR":
         number = f"try_cast({column} as double)"  # such as 1.0, from a column that once had missing values
-        return f"case lower(trim({column})) {reject.CLICK_WORDS} else case {number} when 0 then 0 when 1 then 1 end end"
+        return f"case lower(trim({column})) {rules.CLICK_WORDS} else case {number} when 0 then 0 when 1 then 1 end end"
     if kind == "BOOLEAN":
         return f"{column}::tinyint"
     if kind in ("FLOAT", "DOUBLE") or kind.startswith("DECIMAL"):

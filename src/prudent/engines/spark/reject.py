@@ -21,7 +21,7 @@ from prudent.engines.duckdb.open import NAMES, no_names
 from prudent.engines.duckdb.reject import not_a_list
 from prudent.engines.spark.errors import JAVA_ERRORS
 from prudent.engines.spark.open import OpenTable
-from prudent.engines.sql import reject
+from prudent.engines.sql import rules
 from prudent.engines.sql.dialect import SPARK
 from prudent.logs.json_lines import LISTS
 from prudent.logs.log import REASONS, Log
@@ -36,11 +36,11 @@ def checked(log: Log, source: OpenTable) -> DataFrame:
     # Only text files contain NUL bytes by accident; elsewhere the search would cost time and find nothing.
     fields = lists.select("context", "items").schema.fields if source.kind in ("csv", "jsonl") else []
     text = [field.name for field in fields if "string" in field.dataType.simpleString()]
-    return lists.selectExpr("context", "items", "clicks", "copies", f"{reject.rejection(SPARK, text=text)} as reason")
+    return lists.selectExpr("context", "items", "clicks", "copies", f"{rules.rejection(SPARK, text=text)} as reason")
 
 
 def _from_lists(rows: DataFrame) -> DataFrame:
-    fault = reject.list_fault("odd" in rows.columns)
+    fault = rules.list_fault("odd" in rows.columns)
     return rows.selectExpr("context", "items", "clicks", "1L as copies", f"{fault} as fault")
 
 
@@ -59,7 +59,7 @@ def _from_rows(rows: DataFrame) -> DataFrame:
     )
     # Positions are compared as one list: count(distinct) in a group would double the rows that Spark shuffles.
     positions = "filter(shown.position, position -> position is not null)"
-    fault = reject.row_fault(
+    fault = rules.row_fault(
         odd=odd,
         whole="shown.position = sequence(1L, rows)",
         repeated=f"size(array_distinct({positions})) < size({positions})",
@@ -73,7 +73,7 @@ def _from_rows(rows: DataFrame) -> DataFrame:
     )
 
 
-IMPRESSIONS = reject.impressions(
+IMPRESSIONS = rules.impressions(
     SPARK,
     """
     select context, item, place + 1 as position, get(clicks, place) as click, clicked,
@@ -146,7 +146,7 @@ def _click(column: str, kind: DataType) -> str:
         return column
     if isinstance(kind, StringType):
         return (
-            f"case lower(btrim({column}, '{_SPACES}')) {reject.CLICK_WORDS} "
+            f"case lower(btrim({column}, '{_SPACES}')) {rules.CLICK_WORDS} "
             f"else case {_number(column)} when 0D then 0 when 1D then 1 end end"
         )
     if isinstance(kind, BooleanType):

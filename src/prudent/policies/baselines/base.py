@@ -9,7 +9,7 @@ from prudent.base.arrays import FloatArray, IntArray
 from prudent.base.errors import UsageError
 from prudent.base.spec import Registry, as_number
 from prudent.policies.baselines.totals import Placed, Totals
-from prudent.policies.lists import Lists
+from prudent.policies.list_arrays import Lists
 
 
 class Choice(NamedTuple):

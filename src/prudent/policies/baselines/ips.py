@@ -9,7 +9,7 @@ from prudent.base.arrays import FloatArray
 from prudent.base.spec import check_clip
 from prudent.policies.baselines.base import Baseline, Choice, baselines, clipped_rate, first_of_best
 from prudent.policies.baselines.totals import Totals
-from prudent.policies.lists import Lists
+from prudent.policies.list_arrays import Lists
 
 
 @baselines.register("ips")

@@ -18,7 +18,7 @@ from prudent.policies.baselines.base import (
     incumbent_values,
 )
 from prudent.policies.baselines.totals import Totals
-from prudent.policies.lists import Lists
+from prudent.policies.list_arrays import Lists
 
 _TIE = 1e-9  # relative to the largest estimate of a context: lists closer than this are ordered by impressions
 

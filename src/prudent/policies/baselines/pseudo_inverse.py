@@ -8,7 +8,7 @@ from prudent.base.arrays import FloatArray, IntArray
 from prudent.base.errors import LogError
 from prudent.policies.baselines.base import Baseline, Choice, baselines, best_placed, first_of_best, incumbent_values
 from prudent.policies.baselines.totals import Totals
-from prudent.policies.lists import Lists
+from prudent.policies.list_arrays import Lists
 
 LARGEST = 10_000
 """Most lists, or items at positions, whichever are fewer, of one context: their matrix takes 800 MB."""

@@ -9,7 +9,7 @@ import numpy as np
 from prudent.base.arrays import IntArray
 from prudent.click_models.base import number_items
 from prudent.counts.lists import ListBatch
-from prudent.policies.lists import Lists
+from prudent.policies.list_arrays import Lists
 
 
 class Placed(NamedTuple):

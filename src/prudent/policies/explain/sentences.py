@@ -1,4 +1,4 @@
-"""One sentence for each candidate that its numbers support. It names places, never items."""
+"""One sentence for each candidate that its numbers support. It names places, and items only where one is passed."""
 
 import math
 from collections.abc import Sequence

@@ -13,9 +13,9 @@ from prudent.bounds.base import Scores
 from prudent.click_models import Cascade, DependentClick, Evidence, PositionBased
 from prudent.click_models.base import FittedModel
 from prudent.click_models.dependent_click import FittedDependentClick
+from prudent.policies.best_lists import best_lists, list_values
 from prudent.policies.incumbent import incumbent_lists
-from prudent.policies.lists import Lists
-from prudent.policies.ranking import best_lists, list_values
+from prudent.policies.list_arrays import Lists
 from tests import reference
 from tests.reference import LoggedList
 from tests.strategies import logs, quick_counts

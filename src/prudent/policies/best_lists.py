@@ -8,7 +8,7 @@ from prudent.base.arrays import BoolArray, FloatArray, IntArray
 from prudent.bounds.base import Anchor, OfRows, Scores
 from prudent.click_models.base import Evidence, FittedModel
 from prudent.policies.incumbent import in_production_order
-from prudent.policies.lists import Lists, as_table, highest
+from prudent.policies.list_arrays import Lists, as_table, highest
 
 
 def best_lists(
