@@ -498,7 +498,8 @@ def test_our_own_mistakes_keep_their_traceback(folder: Path, monkeypatch: pytest
         run("check", "log.parquet")
 
 
-FITTED = {"mle": "", "hoeffding": "", "bayes": "", "eb": "fitted prior: alpha 2, beta 8"}
+WITHOUT = ("anytime", "bayes", "clopper-pearson", "hoeffding", "mle")  # no fitted prior
+FITTED = {**dict.fromkeys(WITHOUT, ""), "eb": "fitted prior: alpha 2, beta 8"}
 
 
 @pytest.mark.parametrize("bound", list(prudent.bounds.bounds))

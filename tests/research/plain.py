@@ -103,6 +103,7 @@ class Evidence:
     of: list[dict[int, tuple[float, float]]]  # of each context: pair -> n₊, n₋; of all pairs, seen or not
     impressions: Counter[Pair]
     places: list[int]  # from the heaviest position, which gets the best item
+    trials: dict[Pair, float]  # that Hoeffding's width counts on
 
 
 def gather(kind: str, lists: Sequence[LoggedList], truth: Truth) -> Evidence:
@@ -115,11 +116,19 @@ def gather(kind: str, lists: Sequence[LoggedList], truth: Truth) -> Evidence:
         known = len(reference.position_groups(lists)) > 1  # what the log does not tell, the learner is told
         p = truth.position if known else examination(lists)
         actual = examined(lists, p)
-        places.sort(key=lambda k: -p[k])
+        if known:
+            places.sort(key=lambda k: -p[k])
     of = [
         {item: actual.get((context, item), (0.0, 0.0)) for item in items} for context, items in enumerate(truth.theta)
     ]
-    return Evidence(of, reference.impressions(lists), places)
+    impressions = reference.impressions(lists)
+    trials = {pair: sum(counts) for pair, counts in actual.items()}
+    if kind == "pbm":
+        cells = reference.per_position(lists)
+        trials = {pair: sum(cells[pair][k][0] * p[k - 1] for k in sorted(cells[pair])) for pair in cells}
+    if kind != "cm":  # N impressions, some of which were examined with a probability below 1
+        trials = {pair: n**2 / impressions[pair] for pair, n in trials.items()}
+    return Evidence(of, impressions, places, trials)
 
 
 def examination(lists: Sequence[LoggedList], smooth: float = 0.01) -> list[float]:
@@ -203,7 +212,10 @@ def learn_by_bound(
         return [[best_list(evidence, context, reference_mle) for context in range(len(evidence.of))]]
     if name == "hoeffding":
         return [
-            [best_list(evidence, context, hoeffding_at(delta)) for context in range(len(evidence.of))]
+            [
+                best_list(evidence, context, hoeffding_at(delta, evidence, context))
+                for context in range(len(evidence.of))
+            ]
             for delta in deltas
         ]
     prior = {"bayes": uniform_prior, "eb": grid_prior, "exposure": exposure_prior}[name](evidence)
@@ -228,9 +240,10 @@ def reference_mle(item: int, positive: float, negative: float) -> tuple[float, f
     return reference.mle(positive, negative), reference.mle(positive, negative)
 
 
-def hoeffding_at(delta: float) -> Score:
+def hoeffding_at(delta: float, evidence: Evidence, context: int) -> Score:
     def score(item: int, positive: float, negative: float) -> tuple[float, float]:
-        return reference.hoeffding(positive, negative, delta), reference.mle(positive, negative)
+        trials = evidence.trials.get((context, item), 0.0)
+        return reference.hoeffding(positive, negative, delta, trials), reference.mle(positive, negative)
 
     return score
 

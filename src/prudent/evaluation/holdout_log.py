@@ -101,8 +101,8 @@ def trained_model(manifest: Manifest, length: int) -> ClickModel | None:
     """The policy's click model with its fitted parameters as settings; None where it has none for this many positions.
 
     >>> made = Manifest("policy", {"model": "pbm"}, results={"fitted": {"examination": [1.0, 0.6], "prior": {}}})
-    >>> trained_model(made, 2)
-    PositionBased(examination=(1.0, 0.6), link=None)
+    >>> str(trained_model(made, 2))
+    'pbm(examination=[1, 0.6])'
     """
     spelled, fitted = manifest.settings.get("model"), manifest.results.get("fitted", {})
     try:

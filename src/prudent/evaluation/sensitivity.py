@@ -42,8 +42,8 @@ def unchanged_places(held: Holdout, counted: BoolArray, reward: ObservedReward) 
 def sensitivity(low: float, high: float, goal: float, same: float, places: float) -> float:
     """Γ at which an interval of the value no longer lies on one side of the goal; 1 where it does not lie there.
 
-    >>> sensitivity(0.5, 0.6, 0.4, same=0.1, places=1.0)  # odds of 0.4/0.6 and of 0.3/0.7
-    1.5555555555555558
+    >>> round(sensitivity(0.5, 0.6, 0.4, same=0.1, places=1.0), 6)  # odds of 0.4/0.6 and of 0.3/0.7
+    1.555556
     """
     if low <= goal <= high or not places:
         return 1.0
