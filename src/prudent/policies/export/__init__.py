@@ -17,7 +17,7 @@ from prudent.base.errors import PolicyError, UsageError
 from prudent.engines.duckdb.engine import DuckDB
 from prudent.engines.duckdb.open import INTEGERS
 from prudent.policies.export.base import Format, formats
-from prudent.policies.export.elasticsearch import ElasticsearchRules
+from prudent.policies.export.elasticsearch_rules import ElasticsearchRules
 from prudent.policies.export.plain import Csv, JsonLines
 from prudent.policies.export.redis import Redis
 from prudent.policies.export.sql import Sql
