@@ -134,7 +134,8 @@ def make(logs: dict[str, Path], to: Path) -> Result:
     )
     actual["diff"] = {"contexts": dict(differ.contexts), "items": dict(differ.items), "rows": len(differ.changes())}
     # The last bits of a bound depend on the libraries that this Python was built with; those of text do not.
-    digits = ", ".join(f"round({name}, 6) as {name}" for name in ("lower", "mean", "upper", "positive", "negative"))
+    numbers_of = ("lower", "mean", "upper", "stay", "positive", "negative")
+    digits = ", ".join(f"round({name}, 6) as {name}" for name in numbers_of)
     duckdb.execute(f"copy (select * replace ({digits}) from '{to}/policy.parquet') to '{to}/rounded.parquet'")
     for target in ("jsonl", "csv", "trec-run", "elasticsearch-rules", "redis", "sql"):
         prudent.export(to / "rounded.parquet", to / "lists.out", format=target)
