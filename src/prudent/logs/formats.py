@@ -11,6 +11,7 @@ from typing import Literal
 from prudent.base.errors import LogError, UsageError, did_you_mean
 from prudent.storage.files import is_utf8
 from prudent.storage.filesystem import has_scheme
+from prudent.storage.quoting import is_pattern_only
 
 Format = Literal["parquet", "jsonl", "csv"]
 
@@ -50,6 +51,8 @@ def find_files(source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
     for file in files:
         if not is_utf8(str(file)):
             raise LogError(f"The name of {str(file)!r} is not UTF-8. Rename the file.")
+        if is_pattern_only(file):
+            raise LogError(f"The path {file} has a backslash and one of *?[, which DuckDB cannot open. Rename it.")
     real = [file.resolve() for file in files]  # a file may have several names
     if len(set(real)) < len(real):
         twice = next(file for file, at in zip(files, real, strict=True) if real.count(at) > 1)

@@ -12,7 +12,7 @@ from prudent.base.numerics.paired import TINY, standard_error
 from prudent.engines.duckdb.engine import DuckDB
 from prudent.research.protocol import Protocol
 from prudent.storage.files import replacing
-from prudent.storage.quoting import text
+from prudent.storage.quoting import file_text, text
 
 
 @dataclass(frozen=True)
@@ -141,6 +141,6 @@ def read_repetitions(path: Path) -> dict[Arm, FloatArray]:
     with DuckDB(threads=1).connect() as connection:
         rows = connection.execute(
             f"select {keys}, list(error order by repetition) from (select *, row_number() over () as row "
-            f"from read_parquet({text(path)})) group by {keys} order by min(row)"
+            f"from read_parquet({file_text(path)})) group by {keys} order by min(row)"
         ).fetchall()
     return {Arm(*row[:-1]): np.array(row[-1], float) for row in rows}

@@ -12,6 +12,7 @@ import duckdb
 
 from prudent.base.errors import UsageError
 from prudent.base.spec import whole_number
+from prudent.storage.quoting import absolute
 
 _MEMORY = re.compile(r"\s*(?=.*[1-9])\d+(\.\d+)?\s*([KMGT]I?B?|BYTES|B)\s*", re.IGNORECASE)
 
@@ -35,7 +36,7 @@ class Database:
         Nothing is downloaded. What does not fit into memory spills to a hidden folder in `spill`, which DuckDB makes
         when needed and removes when the database is closed.
         """
-        folder = Path(spill or tempfile.gettempdir()) / f".prudent-spill-{secrets.token_hex(4)}"
+        folder = Path(absolute(spill or tempfile.gettempdir())) / f".prudent-spill-{secrets.token_hex(4)}"
         config: dict[str, str | bool | int | float | list[str]] = {
             "autoinstall_known_extensions": "false",
             "autoload_known_extensions": "false",

@@ -10,18 +10,21 @@ from prudent.base.errors import LogError, PrudentError
 from prudent.logs.json_lines import json_fault
 from prudent.logs.log import Table
 from prudent.storage.database import first_line
+from prudent.storage.quoting import absolute
 
 
 def explain(error: duckdb.Error, table: Table, files: Sequence[Path]) -> PrudentError:
     """DuckDB's error as one of prudent's: which file, which line, what to do."""
     message = str(error)
+    for file in files:  # as the user calls it
+        message = message.replace(absolute(file), str(file))
     if isinstance(error, duckdb.OutOfMemoryException):
         return LogError(f"Counting {table.name} needs more memory than allowed: {first_line(error)} Raise --memory.")
     fault = _csv_fault(message) or (json_fault(files, table.columns) if "JSON" in message else None)
     if fault is not None:
         return LogError(fault)
     damaged = type(error) is duckdb.Error or re.search("magic bytes|too small|Failed to read", message)
-    what = re.sub(r"^[\w ]+ Error: ", "", first_line(error)).rstrip(".")
+    what = re.sub(r"^[\w ]+ Error: ", "", message.splitlines()[0]).rstrip(".")
     return LogError(f"Cannot read {table.name}: {what}.{' Write or copy it again: it is damaged.' if damaged else ''}")
 
 
