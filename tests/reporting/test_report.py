@@ -60,7 +60,8 @@ def test_its_estimates_are_those_of_evaluate_and_its_verdict_that_of_gate(folder
     assert data["estimates"] == [asdict(one) for one in evaluate(policy, log, confidence=0.9, seed=3)]
     verdict = gate(policy, log, confidence=0.9, seed=3)
     word = {"pass": "The gate passes", "fail": "The gate fails", "unknown": "The gate cannot tell"}[verdict.verdict]
-    assert data["verdict"] == {"verdict": verdict.verdict, "word": word, "why": verdict.why, "min_lift": 0.0}
+    shown = {"verdict": verdict.verdict, "word": word, "why": verdict.why, "min_lift": 0.0, "segments": []}
+    assert data["verdict"] == shown
 
 
 def test_what_was_ranked_here_and_now_needs_no_files(folder: Path) -> None:

@@ -28,6 +28,7 @@ from prudent.cli.options import (
     Replicates,
     Reward,
     Seed,
+    Segment,
     Time,
     command,
     fraction,
@@ -60,6 +61,7 @@ def evaluate_command(
     replicates: Replicates = None,
     seed: Seed = None,
     propensity: Propensity = None,
+    segment: Segment = None,
     max_rejected: MaxRejected = None,
     as_json: Json = False,
 ) -> None:
@@ -68,7 +70,7 @@ def evaluate_command(
     Each estimator gives a value and a lift over the logged lists, with intervals, or the reason why it cannot.
     """
     settings = only_set(estimator=estimator, reward=reward, confidence=confidence, interval=interval, seed=seed)
-    settings |= only_set(replicates=replicates, propensity=propensity, max_rejected=max_rejected)
+    settings |= only_set(replicates=replicates, propensity=propensity, segment=segment, max_rejected=max_rejected)
     with busy("Evaluating"):
         evaluation = prudent.evaluate(policy, log, engine=columns.engine, **settings, **columns.settings)
     if as_json:
@@ -77,6 +79,7 @@ def evaluate_command(
     _show_evaluation(evaluation)
     if any(estimate.known for estimate in evaluation):
         options = [*columns.again(), *(["--propensity", propensity] if propensity else [])]
+        options += [word for name in segment or [] for word in ("--segment", name)]
         options += ["--reward", reward] if reward else []
         say_next("prudent", "gate", policy, *(word for name in log for word in ("--log", name)), *options)
 
@@ -99,6 +102,7 @@ def gate_command(
     acknowledge: Acknowledge = None,
     personalised: Personalised = False,
     propensity: Propensity = None,
+    segment: Segment = None,
     max_rejected: MaxRejected = None,
     as_json: Json = False,
 ) -> None:
@@ -111,10 +115,10 @@ def gate_command(
     settings |= only_set(
         replicates=replicates, seed=seed, min_support=min_support, acknowledge=acknowledge, personalised=personalised
     )
-    settings |= only_set(propensity=propensity, max_rejected=max_rejected)
+    settings |= only_set(propensity=propensity, segment=segment, max_rejected=max_rejected)
     with busy("Evaluating"):
         verdict = prudent.gate(policy, log, engine=columns.engine, **settings, **columns.settings)
-    _exit(verdict.verdict, verdict.sentence, verdict.to_json() if as_json else None)
+    _exit(verdict.verdict, verdict.sentence, verdict.to_json() if as_json else None, *map(str, verdict.segments))
 
 
 @command("gate-contexts", "Evaluate")
@@ -133,6 +137,7 @@ def gate_contexts_command(
     acknowledge: Acknowledge = None,
     personalised: Personalised = False,
     propensity: Propensity = None,
+    segment: Segment = None,
     max_rejected: MaxRejected = None,
     as_json: Json = False,
 ) -> None:
@@ -142,10 +147,10 @@ def gate_contexts_command(
     """  # noqa: E501 (a line break here would be one in a terminal)
     settings = only_set(min_lift=min_lift, confidence=confidence, estimator=estimator, reward=reward)
     settings |= only_set(min_support=min_support, acknowledge=acknowledge, personalised=personalised)
-    settings |= only_set(propensity=propensity, max_rejected=max_rejected)
+    settings |= only_set(propensity=propensity, segment=segment, max_rejected=max_rejected)
     with busy("Evaluating"):
         mixture = prudent.gate_contexts(policy, log, to=to, engine=columns.engine, **settings, **columns.settings)
-    written = [] if mixture.verdict == "unknown" else [f"The mixed policy is in {to}."]
+    written = [*map(str, mixture.segments), *([] if mixture.mixed is None else [f"The mixed policy is in {to}."])]
     _exit(mixture.verdict, mixture.why, mixture.to_json() if as_json else None, *written)
 
 

@@ -105,6 +105,15 @@ Propensity = Annotated[
         "[dim]Default: frequencies.[/dim]",
     ),
 ]
+Segment = Annotated[
+    list[str] | None,
+    option(
+        "--segment",
+        panel="Log",
+        metavar="COLUMN",
+        help="Column to test for confounding, such as the device; any type; repeatable.",
+    ),
+]
 MinLift = Annotated[
     float | None, option("--min-lift", parser=fraction, help="Pass if the lift is above this: 0.01 is +1%.")
 ]

@@ -19,6 +19,7 @@ from prudent.cli.options import (
     Propensity,
     Reward,
     Seed,
+    Segment,
     Threads,
     To,
     command,
@@ -53,6 +54,7 @@ def report_command(
         float | None, option("--confidence", parser=fraction, help="Confidence level of the intervals and the gate.")
     ] = None,
     propensity: Propensity = None,
+    segment: Segment = None,
     seed: Seed = None,
     max_rejected: MaxRejected = None,
     as_json: Json = False,
@@ -63,6 +65,7 @@ def report_command(
     """
     settings = only_set(scores=scores, train=train, title=title, estimator=estimator, reward=reward, min_lift=min_lift)
     settings |= only_set(confidence=confidence, seed=seed, propensity=propensity, max_rejected=max_rejected)
+    settings |= only_set(segment=segment)
     with busy("Evaluating and explaining"):
         data = prudent.report(
             policy, log, to=to, engine=columns.engine, **settings, **days.settings, **columns.settings

@@ -134,13 +134,20 @@ def read_lists(
 def write_lists(
     log: Log, engine: DuckDB, target: Path, *, max_rejected: float, length: int | None = None, where: str = "true"
 ) -> Tally:
-    """Write the distinct lists of a log to a Parquet file: context, items, clicks, propensity where it is named, n."""
-    keys = "context, items, clicks" + ("" if log.propensity is None else ", propensity")
+    """Write the distinct lists of a log to a Parquet file: `list_columns` and n."""
+    keys = list_columns(log)
     query = f"select {keys}, count(*) as n from shown group by {keys}"
     cut = None if length is None else min(length, 1 << 31)  # DuckDB counts in 64 bits
     tally = replace(engine.lists(log, query, target, length=cut, where=where), left_out=log.left_out)
     check_tally(tally, log, max_rejected)
     return tally
+
+
+def list_columns(log: Log) -> str:
+    """Context, items, clicks and, where they are named, propensity and segments; in SQL."""
+    return ", ".join(
+        ("context", "items", "clicks", *(() if log.propensity is None else ("propensity",)), *log.segments)
+    )
 
 
 def numbered(file: Path) -> str:

@@ -18,7 +18,7 @@ The size of what is found is the standard deviation of an item's click rate betw
 the excess of the same sum over pairs of impressions of one cell in equal lists.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -33,7 +33,7 @@ LEVEL = 0.05
 PERMUTATIONS = 199
 MOST_IMPRESSIONS = 100_000
 """Impressions to test, of a sample of contexts with all of their lists."""
-_SEED = 20_260_612
+SEED = 20_260_612
 
 
 @dataclass(frozen=True)
@@ -72,14 +72,20 @@ class Impressions(NamedTuple):
         return self.residual[np.argsort(self.cell + rng.random(len(self.cell)))]
 
 
-def detect_confounding(lists: ListBatch, permutations: int = PERMUTATIONS, seed: int = _SEED) -> Confounding | None:
+def detect_confounding(lists: ListBatch, permutations: int = PERMUTATIONS, seed: int = SEED) -> Confounding | None:
     """The test on a log; None where no item has clicks and skips at a position."""
     rng = np.random.default_rng(seed)
     impressions = without_clicks_above(lists, rng)
     if not len(impressions.cell):
         return None
+    equal = by_list(lists, impressions)
+    pairs = max(1.0, float(np.sum(np.bincount(equal) ** 2.0)) - len(equal))
     return permutation_test(
-        impressions, by_other_items(lists, impressions), by_list(lists, impressions), permutations, rng
+        impressions,
+        by_other_items(lists, impressions),
+        lambda residual: sum_of_squares(residual, [equal]) / pairs,
+        permutations,
+        rng,
     )
 
 
@@ -94,16 +100,16 @@ def without_clicks_above(lists: ListBatch, rng: np.random.Generator) -> Impressi
         kept = np.sort(np.argsort(priority, kind="stable")[:MOST_IMPRESSIONS])
         row, position = row[kept], position[kept]
     clicked = lists.clicks[row, position].astype(np.float64)
-    cell = _number(lists.items[row, position].astype(np.int64) * lists.length + position)
+    cell = number_keys(lists.items[row, position].astype(np.int64) * lists.length + position)
     size, hits = np.bincount(cell), np.bincount(cell, clicked)
     kept = np.flatnonzero(((hits > 0) & (hits < size))[cell])
     kept = kept[np.argsort(cell[kept], kind="stable")]
     residual = clicked - np.divide(hits, size, out=np.zeros(len(size)), where=size > 0)[cell]
     rate = float(clicked[kept].mean()) if len(kept) else 0.0
-    return Impressions(row[kept], position[kept], _number(cell[kept]), residual[kept], rate)
+    return Impressions(row[kept], position[kept], number_keys(cell[kept]), residual[kept], rate)
 
 
-def _number(keys: IntArray) -> IntArray:
+def number_keys(keys: IntArray) -> IntArray:
     """Equal keys as equal numbers from 0."""
     return np.asarray(np.unique(keys, return_inverse=True)[1]).reshape(-1)
 
@@ -114,7 +120,7 @@ def by_other_items(lists: ListBatch, impressions: Impressions) -> list[IntArray]
     for j in range(lists.length):
         other = lists.items[impressions.row, j].astype(np.int64)
         other = np.where(impressions.position == j, -1, other)  # its own position says nothing
-        groups.append(_number(impressions.cell * (len(lists.context) + 1) + other + 1))
+        groups.append(number_keys(impressions.cell * (len(lists.context) + 1) + other + 1))
     return groups
 
 
@@ -122,7 +128,7 @@ def by_list(lists: ListBatch, impressions: Impressions) -> IntArray:
     """Groups of impressions of one cell in equal lists."""
     _, equal = np.unique(lists.items, axis=0, return_inverse=True)
     equal = np.asarray(equal).reshape(-1)
-    return _number(impressions.cell * (int(equal.max()) + 1) + equal[impressions.row])
+    return number_keys(impressions.cell * (int(equal.max()) + 1) + equal[impressions.row])
 
 
 def sum_of_squares(residual: FloatArray, groups: Sequence[IntArray]) -> float:
@@ -133,24 +139,23 @@ def sum_of_squares(residual: FloatArray, groups: Sequence[IntArray]) -> float:
 def permutation_test(
     impressions: Impressions,
     groups: Sequence[IntArray],
-    equal: IntArray,
+    variance: Callable[[FloatArray], float],
     permutations: int,
     rng: np.random.Generator,
 ) -> Confounding:
-    """The sum over these groups against sums with permuted clicks; the size is that between `equal` lists."""
-    actual = sum_of_squares(impressions.residual, groups), sum_of_squares(impressions.residual, [equal])
+    """The sum over these groups against sums with permuted clicks, and the excess of this variance of residuals."""
+    actual = sum_of_squares(impressions.residual, groups), variance(impressions.residual)
     drawn = np.zeros((permutations, 2))
     for row in drawn:
         residual = impressions.permuted(rng)
-        row[:] = sum_of_squares(residual, groups), sum_of_squares(residual, [equal])
+        row[:] = sum_of_squares(residual, groups), variance(residual)
     mean, spread = drawn.mean(axis=0), drawn.std(axis=0, ddof=1)
     # Sums over a whole cell are 0, up to the last digits, whatever the order of its clicks.
     rounding = 1e-9 * float(np.sum(impressions.residual**2))
     exceed = np.sum(drawn[:, 0] >= actual[0] - rounding)
     varies = spread[0] > rounding
-    pairs = max(1.0, float(np.sum(np.bincount(equal) ** 2.0)) - len(equal))
-    excess = (actual[1] - mean[1]) / pairs
-    bias, high = (max(0.0, excess + z * spread[1] / pairs) ** 0.5 / impressions.rate for z in (0.0, 1.645))
+    excess = actual[1] - mean[1]
+    bias, high = (max(0.0, excess + z * spread[1]) ** 0.5 / impressions.rate for z in (0.0, 1.645))
     return Confounding(
         _digits((actual[0] - mean[0]) / spread[0] if varies else 0.0),
         _digits((1 + exceed) / (permutations + 1)),

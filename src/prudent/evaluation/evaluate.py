@@ -118,7 +118,7 @@ class Evaluation(Result):
             notes.append(
                 f"Hidden confounding: {Confounding(**test)}. Without propensities no lift here is to be trusted."
             )
-        return notes
+        return [*notes, *(f"Hidden confounding: {text}." for text in self.manifest.results["confounded_by"])]
 
 
 _FIELDS = fields(Estimate)
@@ -285,6 +285,7 @@ def evaluate_holdout(holdout: HoldoutLog, estimators: Sequence[Estimator], setti
             "lists_kept": int(held.logged[~held.known].sum()),
             "matching_length": matching_length(held),
             "confounding": None if test is None else asdict(test),
+            "confounded_by": [str(one) for one in holdout.segments if one.found],
         },
     )
     return Evaluation(estimate(held, estimators, settings), manifest)

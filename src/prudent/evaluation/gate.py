@@ -15,6 +15,7 @@ from prudent.evaluation.holdout import Holdout
 from prudent.evaluation.holdout_log import HoldoutLog, PolicyLike, open_holdout
 from prudent.evaluation.intervals import Estimate, IntervalName, Settings, estimate
 from prudent.evaluation.refusals import MIN_SUPPORT, name_in_words, read_acknowledged, refusals
+from prudent.evaluation.segments import SegmentTest
 from prudent.evaluation.verdict import Outcome, Verdict
 
 
@@ -41,10 +42,12 @@ def gate(
     The verdict is ``"unknown"`` where the estimator cannot tell, where support is below `min_support`, where the
     effective sample size is too small for a bootstrap interval, where the holdout cannot select the click model or
     refutes the one that was named, and on leakage; without propensities, also where the log shows hidden confounding
-    (`prudent.evaluation.confounding`), and with a click model where it shows trust bias.
+    (`prudent.evaluation.confounding`), by lists or by a ``segment`` that you name, and with a click model where it
+    shows trust bias.
 
     policy, log
-        Objects or paths; `columns` are arguments of `as_log`, such as the names of the log's columns.
+        Objects or paths; `columns` are arguments of `as_log`, such as the names of the log's columns. With
+        ``segment=["device", "member"]``, the test for confounding also compares the values of these columns.
     acknowledge
         Refusals that you take the responsibility for: ``"click-model"``, ``"confounding"``, ``"trust-bias"``. The
         verdict records what they said.
@@ -77,7 +80,10 @@ def gate_holdout(
 ) -> Verdict:
     """The verdict on a holdout that is read."""
     users: dict[str, Any] = {"acknowledge": acknowledge, "personalised": personalised}
-    return decide(holdout.lists, estimator, settings, min_lift, min_support, leakage=holdout.leakage, **users)
+    segments = () if holdout.leakage else holdout.segments
+    return decide(
+        holdout.lists, estimator, settings, min_lift, min_support, leakage=holdout.leakage, segments=segments, **users
+    )
 
 
 def gate_settings(
@@ -104,6 +110,7 @@ def decide(
     leakage: str = "",
     acknowledge: Sequence[str] | str = (),
     personalised: bool = False,
+    segments: Sequence[SegmentTest] = (),
 ) -> Verdict:
     """The verdict on a holdout as arrays; `leakage` is why it is none."""
     accepted = read_acknowledged(acknowledge)
@@ -118,6 +125,7 @@ def decide(
         leakage=leakage,
         personalised=personalised,
         confounding=confounding,
+        segments=segments,
     )
     reasons = tuple(text for kind, text in refused if kind not in accepted)
     acknowledged = tuple(f"{kind}: {text}" for kind, text in refused if kind in accepted)
@@ -125,7 +133,7 @@ def decide(
     why = f"{'; '.join(reasons)}." if leakage or one.lift_low is None else _sentence(one, reasons, min_lift, confidence)
     above = one.lift_low is not None and one.lift_low > min_lift
     outcome: Outcome = "unknown" if reasons else "pass" if above else "fail"
-    return Verdict(outcome, why, one, min_lift, confidence, reasons, acknowledged, confounding)
+    return Verdict(outcome, why, one, min_lift, confidence, reasons, acknowledged, confounding, tuple(segments))
 
 
 def _sentence(one: Estimate, reasons: tuple[str, ...], min_lift: float, confidence: float) -> str:

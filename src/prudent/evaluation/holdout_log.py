@@ -2,7 +2,9 @@
 
 import warnings
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -13,17 +15,19 @@ from prudent.base.errors import LogError, PolicyError, PrudentWarning, UsageErro
 from prudent.click_models.base import ClickModel, click_models
 from prudent.counts.counts import Counts
 from prudent.counts.index import name_types
-from prudent.counts.lists import as_batches, numbered, write_lists
+from prudent.counts.lists import as_batches, list_columns, numbered, write_lists
 from prudent.counts.max_rejected import check_max_rejected
 from prudent.engines.duckdb.engine import DuckDB
 from prudent.evaluation.holdout import NEVER, Holdout, make_holdout
 from prudent.evaluation.leakage import find_leakage
+from prudent.evaluation.segments import SegmentedLists, SegmentTest, detect_by_segments
 from prudent.logs.log import Log, as_log
 from prudent.policies.files import check_lists
 from prudent.policies.policy import Policy, as_policy
 from prudent.storage.files import TemporaryFolder
 from prudent.storage.manifest import Manifest, Tally
-from prudent.storage.quoting import file_text
+from prudent.storage.quoting import file_text, text
+from prudent.storage.sketch import below, sample_threshold
 
 PolicyLike = Policy | str | PathLike[str]
 """A policy or the path of one."""
@@ -43,6 +47,14 @@ class HoldoutLog:
     connection: duckdb.DuckDBPyConnection
     tally: Tally
     policy_contexts: int
+    segmented: SegmentedLists | None = None  # a sample of contexts, where the log names segments
+
+    @cached_property
+    def segments(self) -> tuple[SegmentTest, ...]:
+        """Whether the segments that the log names confound clicks; none where it has propensities."""
+        if self.segmented is None or self.log.propensity is not None:
+            return ()
+        return detect_by_segments(self.segmented, self.log.segments)
 
     @property
     def leakage(self) -> str:
@@ -80,6 +92,7 @@ def _read(policy: Policy, log: Log, engine: DuckDB, max_rejected: float) -> Hold
     if not contexts:
         raise PolicyError("The policy has no lists.")
     tally = write_lists(log, engine, lists, max_rejected=max_rejected)
+    segmented = _read_segments(engine, log, lists) if log.segments and tally.lists else None
     if not tally.lists:
         raise LogError(f"All {tally.rejected_lists:,} lists of {log.name} were rejected: {'; '.join(tally.reasons)}.")
     mine, theirs = (
@@ -94,7 +107,30 @@ def _read(policy: Policy, log: Log, engine: DuckDB, max_rejected: float) -> Hold
     (shown,) = as_batches(connection, [numbered(lists)], weighed=weighed, dtype=np.int32)  # half the memory
     target, known = _target(connection, max(int(longest), shown.length))
     lists_of_log = make_holdout(shown, target, known, trained_model(policy.manifest, shown.length))
-    return HoldoutLog(policy, log, lists_of_log, target, connection, tally, int(contexts))
+    return HoldoutLog(policy, log, lists_of_log, target, connection, tally, int(contexts), segmented)
+
+
+_SEGMENTED_LISTS = 100_000
+
+
+def _read_segments(engine: DuckDB, log: Log, lists: Path) -> SegmentedLists:
+    """Take the segments out of a file of distinct lists; they come back beside lists of a sample of contexts."""
+    connection = engine.open()
+    whole = f"read_parquet({file_text(lists)})"
+    contexts = f"select context, sum(n) as lists from {whole} group by context"
+    sample = below(sample_threshold(connection, contexts, _SEGMENTED_LISTS))
+    number = f"row_number() over (order by {list_columns(log)}) - 1"
+    connection.execute(f"create table sample as select *, {number} as list from {whole} where {sample}")
+    (batch,) = as_batches(connection, ["sample"])
+    ranks = ", ".join(f"dense_rank() over (order by {name}) - 1" for name in log.segments)
+    values = connection.execute(f"select {ranks} from sample order by list").fetchnumpy()
+    keys = list_columns(replace(log, segment=()))
+    part = lists.with_suffix(".part")
+    connection.execute(
+        f"copy (select {keys}, sum(n)::bigint as n from {whole} group by {keys}) to {text(part)} (format parquet)"
+    )
+    part.replace(lists)
+    return SegmentedLists(batch, np.stack([column.astype(np.int64) for column in values.values()], axis=1))
 
 
 def trained_model(manifest: Manifest, length: int) -> ClickModel | None:

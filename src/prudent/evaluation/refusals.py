@@ -10,6 +10,7 @@ from prudent.evaluation.estimators import Estimator
 from prudent.evaluation.evaluate import doubts, in_words
 from prudent.evaluation.holdout import Holdout
 from prudent.evaluation.intervals import Estimate, Settings
+from prudent.evaluation.segments import SegmentTest
 from prudent.evaluation.trust_bias import LEVEL, trust_bias
 
 MIN_SUPPORT = 0.5
@@ -44,6 +45,7 @@ def refusals(
     leakage: str,
     personalised: bool,
     confounding: Confounding | None,
+    segments: Sequence[SegmentTest] = (),
 ) -> list[Refusal]:
     """Every reason; the estimate is that of the estimator on this holdout."""
     if leakage:
@@ -57,6 +59,7 @@ def refusals(
         Refusal("click-model", one.doubt.removesuffix(".")),
         Refusal("support", support),
         Refusal("confounding", _confounded(held, confounding, personalised)),
+        Refusal("confounding", _confounded_by(segments)),
         Refusal("trust-bias", _trusting(held, estimator)),
     ]
     return [refusal for refusal in every if refusal.text]
@@ -70,6 +73,11 @@ def _confounded(held: Holdout, confounding: Confounding | None, personalised: bo
     if confounding is None or not confounding.found:
         return ""
     return f"{confounding}, as where production chooses them by something about the user; log propensities"
+
+
+def _confounded_by(segments: Sequence[SegmentTest]) -> str:
+    every = [str(one) for one in segments if one.found]
+    return f"{'; '.join(every)}; make it part of the context, or log propensities" if every else ""
 
 
 def _trusting(held: Holdout, estimator: Estimator) -> str:

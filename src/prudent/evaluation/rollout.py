@@ -1,7 +1,7 @@
 """`prudent.gate_contexts`: the policy's list where it is significantly better, the incumbent list elsewhere."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from os import PathLike
 from typing import Any
 
@@ -25,6 +25,7 @@ from prudent.evaluation.holdout_log import HoldoutLog, PolicyLike, open_holdout
 from prudent.evaluation.intervals import Settings
 from prudent.evaluation.item_posterior import ItemCounts, count_items, fit_prior, posterior_of
 from prudent.evaluation.refusals import MIN_SUPPORT, read_acknowledged
+from prudent.evaluation.segments import SegmentTest
 from prudent.evaluation.verdict import Outcome, Verdict
 from prudent.logs.formats import find_files, is_paths
 from prudent.policies.files import COLUMNS
@@ -55,6 +56,7 @@ class Mixture(Result):
     min_lift: float
     reasons: tuple[str, ...] = ()
     acknowledged: tuple[str, ...] = ()
+    segments: tuple[SegmentTest, ...] = ()  # confounding by each column that was named
 
     @property
     def verdict(self) -> Outcome:
@@ -83,6 +85,7 @@ class Mixture(Result):
             **{name: getattr(self, name) for name in names},
             "reasons": list(self.reasons),
             "acknowledged": list(self.acknowledged),
+            "segments": [asdict(one) for one in self.segments],
         }
 
     @property
@@ -170,7 +173,7 @@ def gate_contexts(
     holdout = open_holdout(policy, log, engine, max_rejected, **columns)
     whole = gate_holdout(holdout, chosen, settings, min_lift, min_support, acknowledge, personalised)
     if whole.reasons:
-        return Mixture(None, 0, 0, 0, 0, whole.confidence, min_lift, whole.reasons)
+        return Mixture(None, 0, 0, 0, 0, whole.confidence, min_lift, whole.reasons, segments=whole.segments)
     mixture = mix(holdout, model, settings, whole)
     if to is not None:
         mixture.policy.write(to)
@@ -275,4 +278,5 @@ def mix(holdout: HoldoutLog, model: ClickModel, settings: Settings, whole: Verdi
     )
     mixed = Policy(connection, manifest, {"lists": "from lists"})
     better_n, same_n, unsure_n, unseen_n = decisions.values()
-    return Mixture(mixed, better_n, same_n, unsure_n, unseen_n, confidence, min_lift, acknowledged=whole.acknowledged)
+    kept_of_gate: dict[str, Any] = {"acknowledged": whole.acknowledged, "segments": whole.segments}
+    return Mixture(mixed, better_n, same_n, unsure_n, unseen_n, confidence, min_lift, **kept_of_gate)

@@ -7,6 +7,7 @@ from prudent.base.results import Result
 from prudent.base.text import Column, Columns, Rows, number, percent
 from prudent.evaluation.confounding import Confounding
 from prudent.evaluation.intervals import Estimate
+from prudent.evaluation.segments import SegmentTest
 
 Outcome = Literal["pass", "fail", "unknown"]
 """The lift is high enough, it is not, or the holdout cannot tell."""
@@ -32,6 +33,7 @@ class Verdict(Result):
     reasons: tuple[str, ...] = ()
     acknowledged: tuple[str, ...] = ()
     confounding: Confounding | None = None  # None where the log has propensities, or is no holdout
+    segments: tuple[SegmentTest, ...] = ()  # the same by each column that was named
 
     @property
     def passed(self) -> bool:
@@ -75,6 +77,11 @@ class Verdict(Result):
             ("effective sample size", number(one.effective_sample_size, 0)),
             ("Γ of hidden confounding that would undo it", number(one.sensitivity, 2)),
             *([] if self.confounding is None else [("p of no confounding", f"{self.confounding.p_value:.3g}")]),
+            *(
+                (f"p of no confounding by {one.segment}", f"{one.test.p_value:.3g}")
+                for one in self.segments
+                if one.test
+            ),
         )
         return [Column("gate", heading=str(self)), Column("value", heading=" ", align="right")], shown
 

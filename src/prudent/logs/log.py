@@ -1,7 +1,7 @@
 """Log: where lists and clicks are, what each column means, and why a list is rejected."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any, Literal
 
@@ -71,17 +71,17 @@ class Table(ABC):
             if len(twins) > 1:
                 raise LogError(
                     f"{where} has {len(twins)} columns named {name!r}, ignoring case ({', '.join(map(repr, twins))}): "
-                    f"the {meaning} is ambiguous. Rename all but one."
+                    f"the {_word(meaning)} is ambiguous. Rename all but one."
                 )
         missing = {meaning: name for meaning, name in self.columns.items() if name not in columns}
         for meaning, name in missing.items():
             others = "".join(
-                f" Nor is there a column {absent!r} for the {what}."
+                f" Nor is there a column {absent!r} for the {_word(what)}."
                 for what, absent in missing.items()
                 if what != meaning
             )
             raise LogError(
-                f"{where} has no column {name!r} for the {meaning}.{did_you_mean(name, columns)}{others} "
+                f"{where} has no column {name!r} for the {_word(meaning)}.{did_you_mean(name, columns)}{others} "
                 f"It has: {', '.join(columns) or 'no columns at all'}. {self._remedy(*missing)}{self._hint(columns)}"
             )
 
@@ -89,8 +89,8 @@ class Table(ABC):
         return ""
 
     def _remedy(self, *meanings: str) -> str:
-        named = ", ".join(f"{meaning}=..." for meaning in meanings)
-        return f"Set {named} ({', '.join(map(_option, meanings))})."
+        settings = list(dict.fromkeys(map(_word, meanings)))
+        return f"Set {', '.join(f'{one}=...' for one in settings)} ({', '.join(map(_option, settings))})."
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -109,6 +109,9 @@ class Log(Table):
     the whole list, or a list of numbers, one per position given the items above it; in the layout ``rows``, one number
     per row. `prudent.evaluate`, `gate` and `report` use it as the weight's denominator. Lists whose propensity is
     outside (0, 1] are rejected.
+
+    ``segment`` optionally names columns with something about the user or the visit, such as the device, of any type; in
+    the layout ``rows``, a list has the value of its first row. `prudent.gate` tests whether they confound clicks.
 
     The functions in `prudent.readers` make a log from other formats; they set ``origin`` and ``left_out``.
 
@@ -129,6 +132,7 @@ class Log(Table):
     position: str = "position"
     click: str = "click"
     propensity: str | None = None
+    segment: str | Sequence[str] = ()
     origin: tuple[str, ...] = ()  # the files that a reader converted
     left_out: Mapping[str, int] = field(default_factory=dict)  # records that it did not convert
     _folder: object = None  # keeps a temporary folder alive as long as the log
@@ -152,7 +156,14 @@ class Log(Table):
     def columns(self) -> dict[str, str]:
         """What each column means -> its name in the source."""
         columns = {meaning: getattr(self, meaning) for meaning in _COLUMNS[self.layout]}
-        return columns if self.propensity is None else {**columns, "propensity": self.propensity}
+        propensity = {} if self.propensity is None else {"propensity": self.propensity}
+        return {**columns, **propensity, **self.segments}
+
+    @property
+    def segments(self) -> dict[str, str]:
+        """segment1, segment2, ... -> the name of that segment's column in the source, each once."""
+        names = [self.segment] if isinstance(self.segment, str) else self.segment
+        return {f"segment{number}": name for number, name in enumerate(dict.fromkeys(names), start=1)}
 
     def __repr__(self) -> str:
         columns = ", ".join(f"{meaning}={name!r}" for meaning, name in self.columns.items())
@@ -208,6 +219,10 @@ class Candidates(Table):
     def columns(self) -> dict[str, str]:
         """Its two columns."""
         return {"context": "context", "item": "item"}
+
+
+def _word(meaning: str) -> str:
+    return meaning.rstrip("0123456789")  # of segment1, segment2, ...
 
 
 def _option(setting: str) -> str:

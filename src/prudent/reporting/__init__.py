@@ -15,6 +15,7 @@ from prudent.click_models.rewards import ObservedReward
 from prudent.click_models.selection import names
 from prudent.counts.count import as_counts, count, counted_files
 from prudent.counts.counts import Counts
+from prudent.counts.lists import list_columns
 from prudent.counts.max_rejected import MAX_REJECTED, check_max_rejected, check_tally
 from prudent.engines.duckdb.engine import DuckDB
 from prudent.evaluation.estimators import Estimator, estimators, parse
@@ -61,7 +62,7 @@ def report(
 
     policy, log
         Objects or paths. The log is a holdout: the policy was not trained on it. `columns` are arguments of `as_log`,
-        such as the names of the columns of both logs.
+        such as the names of the columns of both logs, and a ``segment`` as in `prudent.gate`.
     scores
         Where the policy is a path, the file of its scores, which explain items that are not listed.
     train, since, until, half_life
@@ -119,7 +120,7 @@ def _open_training(
     train: Any, engine: DuckDB, max_rejected: float, days: Mapping[str, Any], columns: Mapping[str, Any]
 ) -> Log | Counts | None:
     """The training log, whose whole lists are compared too, or counts."""
-    own = {name: value for name, value in columns.items() if name != "propensity"}
+    own = {name: value for name, value in columns.items() if name not in ("propensity", "segment")}
     if train is None or isinstance(train, Log):
         return train
     if isinstance(train, Counts) or days or counted_files(train):
@@ -129,14 +130,13 @@ def _open_training(
 
 def _read_once(log: Log, engine: DuckDB, max_rejected: float, to: Path) -> tuple[Log, Tally]:
     """The accepted lists of a log in a temporary Parquet file, which all steps read in its place, and the tally."""
-    columns = "context, items, clicks" + ("" if log.propensity is None else ", propensity")
-    tally = engine.lists(log, f"select {columns}, 1 as n from shown", to)  # noqa: S608 (fixed names)
+    tally = engine.lists(log, f"select {list_columns(log)}, 1 as n from shown", to)  # noqa: S608 (fixed names)
     tally = replace(tally, left_out=log.left_out)
     check_tally(tally, log, max_rejected)
     if not tally.lists:
         raise LogError(f"All {tally.rejected_lists:,} lists of {log.name} were rejected: {'; '.join(tally.reasons)}.")
     propensity = None if log.propensity is None else "propensity"
-    return Log(str(to), propensity=propensity, origin=tuple(log.names)), tally
+    return Log(str(to), propensity=propensity, segment=tuple(log.segments), origin=tuple(log.names)), tally
 
 
 def _holdout(policy: Policy, log: Any, engine: DuckDB, max_rejected: float, to: Path) -> tuple[Log, HoldoutLog]:

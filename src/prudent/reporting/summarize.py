@@ -69,6 +69,7 @@ def summarize(
             "word": _WORDS[verdict.verdict],
             "why": verdict.why,
             "min_lift": verdict.min_lift,
+            "segments": [plain(str(one)) for one in verdict.segments],
         },
         "headline": _headline(evaluation, verdict),
         "estimates": [asdict(one) for one in evaluation.estimates],

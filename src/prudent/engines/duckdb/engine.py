@@ -26,8 +26,8 @@ class DuckDB(Database):
     def lists(self, log: Log, query: str, to: Path, *, length: int | None = None, where: str = "true") -> Tally:
         """Run `query` over the view ``shown`` of this log and write its rows to a Parquet file.
 
-        The view has the columns context, items, clicks and, where the log names it, propensity: one row per accepted
-        list, cut after `length` positions. The column n of the query is how often a list occurs. `where` is a
-        condition on the context.
+        The view has the columns context, items, clicks and, where the log names them, propensity and segments: one row
+        per accepted list, cut after `length` positions. The column n of the query is how often a list occurs. `where`
+        is a condition on the context.
         """
         return write_lists(self, log, query, to, length=length, where=where)

@@ -26,6 +26,7 @@ def _from_lists(log: Log, source: OpenTable) -> str:
             {"items" if name == "items" else f"list_transform(items, lambda items: {name})"} as items,
             {"clicks" if click == "clicks" else f"list_transform(clicks, lambda clicks: {click})"} as clicks,
             {"" if log.propensity is None else f"{_propensities(source.types['propensity'])} as propensity,"}
+            {_segments(log, "{0}::varchar as {0}")}
             1 as copies, {rules.list_fault(source.kind == "jsonl")} as fault
         from source
     """
@@ -48,6 +49,7 @@ def _from_rows(log: Log, source: OpenTable) -> str:
     )
     return f"""
         select first_context as context, items, clicks, {"" if log.propensity is None else "propensity,"}
+            {_segments(log, "{0}")}
             case when impression is null then rows else 1 end as copies, {fault} as fault
         from (
             select impression, count(*) as rows, count(context) as contexts,
@@ -55,6 +57,7 @@ def _from_rows(log: Log, source: OpenTable) -> str:
                 list(item order by position) filter (impression is not null) as items,
                 list(click order by position) filter (impression is not null) as clicks,
                 {"" if log.propensity is None else "list(propensity order by position) as propensity,"}
+                {_segments(log, "first({0} order by position) as {0}")}
                 {"bool_or(odd) as odd," if odd else ""}
                 count(position) as positions, min(position) as least, max(position) as most,
                 count(distinct position) < count(position) as repeated
@@ -64,6 +67,7 @@ def _from_rows(log: Log, source: OpenTable) -> str:
                     {name_as("item", source.types["item"], log)} as item,
                     {_click("click", source.types["click"])} as click,
                     {"" if log.propensity is None else "try_cast(propensity as double) as propensity,"}
+                    {_segments(log, "{0}::varchar as {0}")}
                     -- An integer, or null; a cast alone would round 1.5 to 2.
                     case when try_cast(position as double) = floor(try_cast(position as double))
                          then try_cast(position as bigint) end as position
@@ -72,6 +76,11 @@ def _from_rows(log: Log, source: OpenTable) -> str:
             group by impression
         )
     """
+
+
+def _segments(log: Log, template: str) -> str:
+    """A column for each segment, with a comma behind it."""
+    return "".join(f"{template.format(name)}, " for name in log.segments)
 
 
 def checked(log: Log, source: OpenTable) -> str:
@@ -105,7 +114,8 @@ def cut_lists(log: Log, length: int | None) -> str:
         # The propensity of a cut list does not follow from that of the whole list.
         whole = f"len(propensity) = 1 and len(items) > {length:d}"
         propensity = f", case when {whole} then [null::double] else propensity{upto} end as propensity"
-    return f"select context, items{upto} as items, clicks{upto} as clicks{propensity} from checked where reason = 0"
+    lists = f"items{upto} as items, clicks{upto} as clicks{propensity}"
+    return f"select {_segments(log, '{0}')} context, {lists} from checked where reason = 0"
 
 
 IMPRESSIONS = rules.impressions(
