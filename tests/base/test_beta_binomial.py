@@ -22,9 +22,9 @@ def by_scipy(positive: FloatArray, negative: FloatArray) -> tuple[float, float]:
                 lambda at: -log_likelihood(float(np.exp(at[0])), float(np.exp(at[1])), positive, negative),
                 np.log(start),
                 method="Nelder-Mead",
-                options={"xatol": 1e-10, "fatol": 1e-12, "maxiter": 10_000},
+                options={"xatol": 1e-6, "fatol": 1e-8, "maxiter": 10_000},
             )
-            for start in ((1.0, 1.0), (1.0, 10.0), (5.0, 5.0))
+            for start in ((1.0, 10.0), (5.0, 5.0))
         ),
         key=lambda actual: actual.fun,
     )
@@ -32,7 +32,7 @@ def by_scipy(positive: FloatArray, negative: FloatArray) -> tuple[float, float]:
     return float(alpha), float(beta)
 
 
-@pytest.mark.parametrize(("alpha", "beta", "pairs"), [(1, 8, 2_000), (1.2, 5, 300), (0.3, 20, 2_000), (6, 2, 300)])
+@pytest.mark.parametrize(("alpha", "beta", "pairs"), [(1, 8, 600), (1.2, 5, 300), (0.3, 20, 600), (6, 2, 300)])
 @pytest.mark.parametrize("whole", [True, False], ids=["whole counts", "expected examinations"])
 def test_fit_beta_equals_scipy(alpha: float, beta: float, pairs: int, whole: bool) -> None:
     rng = np.random.default_rng(pairs + int(whole))

@@ -93,6 +93,21 @@ def test_help_is_quick() -> None:
 
 
 @pytest.mark.parametrize(
+    ("called", "threads"), [("main()", "1"), ("os.environ[name] = '2'; main()", "2"), ("prudent.count", "None")]
+)
+def test_commands_take_one_thread_of_blas_and_callers_of_the_library_their_own(called: str, threads: str) -> None:
+    script = (
+        "import os, sys; sys.argv = ['prudent', '--version']; name = 'OPENBLAS_NUM_THREADS'\n"
+        "import prudent; from prudent.cli import main\n"
+        f"try: {called}\n"
+        "finally: print(os.environ.get(name))"
+    )
+    environment = {key: value for key, value in os.environ.items() if key != "OPENBLAS_NUM_THREADS"}
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, env=environment)
+    assert done.stdout.splitlines()[-1] == threads
+
+
+@pytest.mark.parametrize(
     ("args", "said"),
     [
         ([], "Usage: prudent"),

@@ -53,7 +53,11 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, str]:
     return {"PYTHONPATH": ":".join([str(site), *sys.path])}
 
 
-@pytest.fixture(scope="module", params=[*names(), "distracted"])
+# Ours and another's in the quick tier; the rest of ours, which every other contract test tries too, among the slow.
+OTHERS = [pytest.param(name, marks=pytest.mark.slow) for name in names() if name != "dcm"]
+
+
+@pytest.fixture(scope="module", params=["dcm", "distracted", *OTHERS])
 def model(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 

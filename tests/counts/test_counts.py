@@ -78,7 +78,7 @@ def test_three_lists() -> None:
     }
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(lists=any_log)
 def test_equals_a_plain_loop(lists: list[LoggedList]) -> None:
     counts = count(lists)
@@ -115,7 +115,7 @@ def test_a_long_list_has_no_limit() -> None:
 # --- cells --------------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(lists=any_log)
 def test_cells_are_the_histogram_in_the_order_of_names(lists: list[LoggedList]) -> None:
     counts = count(lists)

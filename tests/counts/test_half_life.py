@@ -13,6 +13,8 @@ SCRIPT = runpy.run_path(str(DOCS / "half_life.py"))
 # A share of 10,000 pairs has a standard error of at most 0.005, and a fraction of it where it is near 0 or 1.
 TOLERANCE = 0.015
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def measured() -> dict[tuple[str, str], tuple[Any, Any]]:

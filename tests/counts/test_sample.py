@@ -55,7 +55,7 @@ logs = st.lists(st.tuples(st.integers(0, 15).map(str), pair, clicks), min_size=1
 
 
 @pytest.mark.usefixtures("small")
-@settings(max_examples=25)
+@settings(max_examples=10)
 @given(logs, st.integers(1, 4))
 def test_the_sample_of_days_is_that_of_the_whole_log(lists: list[LoggedList], days: int) -> None:
     whole = count(lists)
@@ -66,7 +66,7 @@ def test_the_sample_of_days_is_that_of_the_whole_log(lists: list[LoggedList], da
 
 
 @pytest.mark.usefixtures("small")
-@settings(max_examples=15)
+@settings(max_examples=6)
 @given(lists=logs)
 def test_written_and_added_in_any_grouping(lists: list[LoggedList], tmp_path_factory: pytest.TempPathFactory) -> None:
     folder = tmp_path_factory.mktemp("parts")

@@ -83,7 +83,7 @@ def test_the_pseudo_inverse(case: Case, reward: ObservedReward) -> None:
 
 
 @given(cases(), st.sampled_from(OBSERVED_REWARDS), st.booleans(), st.sampled_from(["cm", "dcm"]))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 def test_the_click_model_and_the_doubly_robust(case: Case, reward: ObservedReward, known: bool, model: str) -> None:
     """Given what the model expects of each position, which `test_direct` is about."""
     lists, policy = case
@@ -97,7 +97,7 @@ def test_the_click_model_and_the_doubly_robust(case: Case, reward: ObservedRewar
 
 
 @given(cases(), st.sampled_from(OBSERVED_REWARDS))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_propensities_of_whole_lists_serve_whole_lists_only(case: Case, reward: ObservedReward) -> None:
     """Those that match to the end have one; where only a part of a longer list matches, frequencies stand in."""
     lists, policy = case

@@ -19,7 +19,7 @@ from tests.strategies import count, logs
 LEVELS = st.sampled_from([0.0, 0.1, 0.2, 0.3, 0.4, 0.5])
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(data=st.data(), sizes=st.lists(st.integers(1, 8), min_size=1, max_size=4), length=st.integers(1, 6))
 def test_merge_equals_a_plain_loop(data: st.DataObject, sizes: list[int], length: int) -> None:
     pairs = sum(sizes)
@@ -55,7 +55,7 @@ def order_of(policy: prudent.Policy) -> dict[Name, list[Name]]:
 
 @pytest.mark.parametrize("model", ["cm", "dcm", "pbm(examination=[1, 0.6, 0.4, 0.3, 0.2])"])
 @pytest.mark.filterwarnings("ignore:The log contradicts")
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(lists=logs())
 def test_a_context_without_clicks_keeps_its_incumbent_list(model: str, lists: list[LoggedList]) -> None:
     """And an item without a click passes none, unless logging is opposed."""

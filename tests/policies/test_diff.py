@@ -164,7 +164,7 @@ def explain(
     return changed
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(old=_tables, new=_tables, kept=st.frozensets(st.sampled_from("xyz"), min_size=1), scored=st.booleans())
 def test_every_change_is_that_of_a_plain_loop(
     old: Scores, new: Scores, kept: frozenset[str], scored: bool, tmp_path_factory: pytest.TempPathFactory

@@ -360,7 +360,7 @@ def test_an_item_may_rise_past_one_and_be_passed_by_others() -> None:
 # --- from a policy and its counts -------------------------------------------------------------------------------------
 
 
-@settings(max_examples=25)
+@settings(max_examples=12)
 @given(lists=linked_logs())
 def test_its_numbers_are_those_of_a_plain_loop_over_the_log(lists: list[LoggedList]) -> None:
     if not any(any(clicks) for _, _, clicks in lists):

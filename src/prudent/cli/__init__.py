@@ -4,6 +4,7 @@ Commands import what they call when they run: `prudent --help` answers before Nu
 """
 
 import io
+import os
 import sys
 import warnings
 from importlib import import_module
@@ -33,6 +34,8 @@ def _main(version: Annotated[bool, typer.Option("--version", help="Print the ver
 
 def main() -> None:
     """Entry point: a `PrudentError` becomes one line on stderr and its exit code."""
+    # Before NumPy is loaded: its matrices are small here, and more threads of BLAS only wait for each other.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     warnings.showwarning = show_warning  # type: ignore[assignment]
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
