@@ -19,6 +19,7 @@ from prudent.evaluation.estimators import estimators as known_estimators
 from prudent.evaluation.holdout import Holdout
 from prudent.evaluation.holdout_log import HoldoutLog, PolicyLike, open_holdout
 from prudent.evaluation.intervals import Estimate, IntervalName, Settings, estimate
+from prudent.evaluation.propensities import check_propensities
 from prudent.evaluation.sensitivity import MOST
 from prudent.storage.manifest import Manifest, Source
 
@@ -89,6 +90,8 @@ class Evaluation(Result):
     @property
     def verdict(self) -> str:
         """A sentence on the gate's estimator or, without it, the one with the most support."""
+        if improper := self.manifest.results.get("improper_propensities"):
+            return f"Cannot tell: {improper}."
         known = [one for one in self if one.known]
         if not known:
             reasons = {one.estimator: one.why for one in self}
@@ -286,6 +289,7 @@ def evaluate_holdout(holdout: HoldoutLog, estimators: Sequence[Estimator], setti
             "matching_length": matching_length(held),
             "confounding": None if test is None else asdict(test),
             "confounded_by": [str(one) for one in holdout.segments if one.found],
+            "improper_propensities": check_propensities(held),
         },
     )
     return Evaluation(estimate(held, estimators, settings), manifest)

@@ -14,7 +14,7 @@ from prudent.evaluation.evaluate import DECIDES, gamma
 from prudent.evaluation.holdout import Holdout
 from prudent.evaluation.holdout_log import HoldoutLog, PolicyLike, open_holdout
 from prudent.evaluation.intervals import Estimate, IntervalName, Settings, estimate
-from prudent.evaluation.refusals import MIN_SUPPORT, name_in_words, read_acknowledged, refusals
+from prudent.evaluation.refusals import MIN_SUPPORT, NO_ESTIMATE, name_in_words, read_acknowledged, refusals
 from prudent.evaluation.segments import SegmentTest
 from prudent.evaluation.verdict import Outcome, Verdict
 
@@ -41,7 +41,8 @@ def gate(
 
     The verdict is ``"unknown"`` where the estimator cannot tell, where support is below `min_support`, where the
     effective sample size is too small for a bootstrap interval, where the holdout cannot select the click model or
-    refutes the one that was named, and on leakage; without propensities, also where the log shows hidden confounding
+    refutes the one that was named, on leakage, and where logged propensities are not those of the logged lists
+    (`prudent.evaluation.propensities`); without propensities, also where the log shows hidden confounding
     (`prudent.evaluation.confounding`), by lists or by a ``segment`` that you name, and with a click model where it
     shows trust bias.
 
@@ -130,7 +131,10 @@ def decide(
     reasons = tuple(text for kind, text in refused if kind not in accepted)
     acknowledged = tuple(f"{kind}: {text}" for kind, text in refused if kind in accepted)
     confidence = (1 + settings.confidence) / 2
-    why = f"{'; '.join(reasons)}." if leakage or one.lift_low is None else _sentence(one, reasons, min_lift, confidence)
+    if any(kind in NO_ESTIMATE for kind, _ in refused):
+        why = f"{'; '.join(reasons)}."
+    else:
+        why = _sentence(one, reasons, min_lift, confidence)
     above = one.lift_low is not None and one.lift_low > min_lift
     outcome: Outcome = "unknown" if reasons else "pass" if above else "fail"
     return Verdict(outcome, why, one, min_lift, confidence, reasons, acknowledged, confounding, tuple(segments))

@@ -10,6 +10,7 @@ from prudent.evaluation.estimators import Estimator
 from prudent.evaluation.evaluate import doubts, in_words
 from prudent.evaluation.holdout import Holdout
 from prudent.evaluation.intervals import Estimate, Settings
+from prudent.evaluation.propensities import check_propensities
 from prudent.evaluation.segments import SegmentTest
 from prudent.evaluation.trust_bias import LEVEL, trust_bias
 
@@ -18,6 +19,10 @@ MIN_SUPPORT = 0.5
 
 ACKNOWLEDGEABLE = ("click-model", "confounding", "trust-bias")
 """Refusals that a user may take the responsibility for; the verdict keeps them."""
+
+
+NO_ESTIMATE = ("leakage", "propensity", "estimator")
+"""Refusals after which there is no estimate worth a look."""
 
 
 class Refusal(NamedTuple):
@@ -50,6 +55,8 @@ def refusals(
     """Every reason; the estimate is that of the estimator on this holdout."""
     if leakage:
         return [Refusal("leakage", f"{leakage} Use a holdout: prudent split")]
+    if improper := check_propensities(held):
+        return [Refusal("propensity", f"cannot tell: {improper}")]
     if one.lift_low is None:
         return [Refusal("estimator", f"{name_in_words(one)} cannot tell. {one.why}".removesuffix("."))]
     few = doubts(one).removeprefix("; ") if settings.interval == "bootstrap" else ""  # Bernstein holds for any number
