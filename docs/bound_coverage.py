@@ -17,7 +17,6 @@ import numpy as np
 
 from prudent.base.arrays import FloatArray
 from prudent.bounds import bounds
-from prudent.bounds.bayes import PosteriorBound
 from prudent.click_models import click_models
 from prudent.click_models.base import FittedModel
 from prudent.click_models.simulate import draw, make_world, pairs_of
@@ -39,7 +38,7 @@ BOUNDS = {
     "clopper-pearson(delta=0.1)": 0.1,
     "anytime(delta=0.1, alpha=1.2, beta=5)": 0.1,
 }
-COUNTED = ("all items", "chosen items", "first item", "pessimistic value", "list bound")
+COUNTED = ("all items", "chosen items", "first item", "value of lower bounds", "list bound")
 CONTEXTS, LENGTH, WORLDS, LOGS = 40, 4, 12, 50
 
 
@@ -84,10 +83,7 @@ def measure(model: str, spelling: str, logs: int = LOGS) -> dict[str, list[float
                 np.mean(list_values(*listed, scores.lower, LENGTH, CONTEXTS) > truth),
                 np.mean(list_lower_bounds(*listed, scores, LENGTH, CONTEXTS) > truth),
             )
-    shares = {name: one.mean(axis=1).tolist() for name, one in zip(COUNTED, above, strict=True)}
-    if not isinstance(bound, PosteriorBound) and "anchored" not in spelling:
-        del shares["list bound"]  # it is for posteriors
-    return shares
+    return {name: one.mean(axis=1).tolist() for name, one in zip(COUNTED, above, strict=True)}
 
 
 def table(worlds: slice) -> str:
@@ -96,8 +92,8 @@ def table(worlds: slice) -> str:
     lines = [head, "|" + "---|" * (head.count("|") - 1)]
     for model, rows in json.loads(RESULT.read_text(encoding="utf-8")).items():
         for spelling, shares in rows.items():
-            own = [shares[name][worlds] if name in shares else None for name in COUNTED]
-            cells = [f"{np.mean(one):.3f} ({max(one):.3f})" if one else "–" for one in own]
+            own = [shares[name][worlds] for name in COUNTED]
+            cells = [f"{np.mean(one):.3f} ({max(one):.3f})" for one in own]
             lines.append(f"| {model} | `{spelling}` | {BOUNDS[spelling]:g} | {' | '.join(cells)} |")
     return "\n".join(lines)
 

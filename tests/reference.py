@@ -363,6 +363,15 @@ def expected_successes(attraction: Sequence[float], weight: Sequence[float]) -> 
 VALUE = {"cm": any_success, "dcm": any_success, "pbm": expected_successes}
 
 
+def list_lower_bound(kind: str, mean: Sequence[float], lower: Sequence[float], weight: Sequence[float]) -> float:
+    """V(m) − √Σ (∂V/∂mₖ (mₖ − Lₖ))², of independent posteriors; V is linear in each m."""
+    squares = 0.0
+    for k in range(len(mean)):
+        clicked, skipped = ([*mean[:k], end, *mean[k + 1 :]] for end in (1.0, 0.0))
+        squares += ((VALUE[kind](clicked, weight) - VALUE[kind](skipped, weight)) * (mean[k] - lower[k])) ** 2
+    return max(0.0, VALUE[kind](mean, weight) - sqrt(squares))
+
+
 def best_value(kind: str, scores: Sequence[float], weight: Sequence[float]) -> float:
     """The highest value of all lists, by trying them; one with fewer items than positions fills the first of them."""
     size = min(len(scores), len(weight))

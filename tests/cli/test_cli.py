@@ -540,7 +540,7 @@ def say_summary(value: float, lists: int, capsys: pytest.CaptureFixture[str]) ->
     """What is printed for a policy of this value beside an incumbent of 0.5721, from so many lists."""
     scores = [{"model": "pbm", "log_likelihood": -1.0}, {"model": "dcm", "log_likelihood": -1.1}]
     summary = {"contexts": 3, "too_few_lists": 0, "without_candidates": 0, "differ": 1, "unit": "expected clicks"}
-    values = {"value": value, "lower": 0.5, "incumbent_value": 0.5721, "incumbent_lower": 0.4}
+    values = {"value": value, "lower": 0.5, "level": 0.9, "incumbent_value": 0.5721, "incumbent_lower": 0.4}
     manifest = Manifest(
         "policy",
         {"model": "pbm", "bound": "mle", "asked_model": "auto", "min_lists": 1},

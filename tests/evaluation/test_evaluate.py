@@ -439,7 +439,7 @@ def test_a_mixed_policy_claims_no_bound_for_the_lists_that_stay(tmp_path: Path) 
     assert [(one.lower, one.mean, one.upper) for one in told.candidates] == [(None, None, None)] * 2
     assert told.notes
     said = prudent.report(mixed, log, to=tmp_path / "page.html")
-    assert "no lower bounds" in said["promise"]
+    assert "no lower bounds" in said["promises"][0]
     assert "bound" in [setting.name for setting in prudent.diff(policy, mixed).settings]
 
 

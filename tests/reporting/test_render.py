@@ -56,7 +56,7 @@ def named(name: str) -> str:
     data["settings"] = [[name, name]]
     data["verdict"]["why"] = data["estimates"][0]["why"] = data["estimates"][0]["estimator"] = name
     data["comparison"]["verdict"] = data["comparison"]["scores"][0]["why"] = name
-    data["comparison"]["scores"][0]["model"] = data["positions"]["model"] = data["promise"] = name
+    data["comparison"]["scores"][0]["model"] = data["positions"]["model"] = data["promises"][0] = name
     return render(data)
 
 

@@ -94,8 +94,8 @@ def test_the_page_promises_no_more(bound: str, said: str) -> None:
 def test_a_method_without_bounds_is_reported_too() -> None:
     policy = prudent.rank_baseline(prudent.Log(table(LISTS)), "ips", length=2)
     data = summary(policy, counts=count(LISTS))
-    assert "no lower bounds" in data["promise"]
-    assert data["promise"] in render(data)
+    assert "no lower bounds" in data["promises"][0]
+    assert data["promises"][0] in render(data)
 
 
 def test_of_long_lists_the_first_places_are_shown() -> None:

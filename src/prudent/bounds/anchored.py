@@ -112,4 +112,5 @@ class _Learned(Bound):
                 partial(after.quantile, level=STAY * self.delta),
                 contexts[evidence.context] if self.prior.opposed else clicked,
             ),
+            list_level=self.delta / 2,
         )

@@ -9,7 +9,7 @@ from scipy.special import betaln
 from prudent.base.arrays import FloatArray, IntArray
 from prudent.base.numerics.thinned import Skips, collapse, log_integral
 from prudent.base.text import percent
-from prudent.bounds.base import Bound, Scores, bounds, check_delta, check_positive
+from prudent.bounds.base import Bound, Scores, bounds, candidates_examined, check_delta, check_positive
 from prudent.bounds.mle import click_rate
 from prudent.click_models.base import Evidence
 
@@ -68,7 +68,12 @@ class Anytime(Bound):
                 low, high = np.where(inside, middle, low), np.where(inside, high, middle)
             return high
 
-        return Scores(likelihood.first_at(least), mean, upper=upper)
+        def joint(rows: IntArray) -> FloatArray:
+            """The smallest such θ at δ divided by the number of items."""
+            return likelihood.only(rows).first_at(least[rows] - np.log(candidates[rows]))
+
+        candidates = candidates_examined(evidence)
+        return Scores(likelihood.first_at(least), mean, upper=upper, list_level=self.delta, joint=joint)
 
 
 class _Likelihood(NamedTuple):

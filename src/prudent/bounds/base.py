@@ -4,6 +4,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
+import numpy as np
+
 from prudent.base.arrays import BoolArray, FloatArray, IntArray
 from prudent.base.errors import UsageError
 from prudent.base.spec import Registry, as_number
@@ -29,6 +31,11 @@ class Scores:
     fitted: Mapping[str, Any] = field(default_factory=dict)  # fitted parameters, e.g. of the prior; fits JSON
     upper: OfRows | None = None  # the end of the interval that starts at the bound; None for an estimate alone
     anchor: Anchor | None = None  # None where lists are sorted by lower bound alone (Algorithm 1)
+    # P(a list is worth less than its lower bound), at most; None for a bound that says nothing about lists.
+    list_level: float | None = None
+    # Lower bounds that hold for all items of a context at once, at that level; None where the scores are those of
+    # posteriors, which are independent given the prior: `prudent.policies.list_bound` combines them.
+    joint: OfRows | None = None
 
 
 class Bound(Protocol):
@@ -57,6 +64,12 @@ class Bound(Protocol):
 
 
 bounds: Registry[Bound] = Registry("bound", "prudent.bounds", "score", "prudent.bounds")
+
+
+def candidates_examined(evidence: Evidence) -> FloatArray:
+    """The number of examined items in the context of every pair: what a bound for all of them divides δ by."""
+    examined = np.bincount(evidence.context, evidence.examined > 0)
+    return np.maximum(examined, 1.0)[evidence.context]
 
 
 def check_delta(delta: object) -> None:

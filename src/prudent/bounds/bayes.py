@@ -202,4 +202,5 @@ def posterior(evidence: Evidence, prior: Prior, tabulated: bool | None = None) -
 def posterior_scores(evidence: Evidence, prior: Prior, delta: float, tabulated: bool | None = None) -> Scores:
     """The δ/2 quantile and the mean of the posterior; with the upper end, the interval holds all but δ of it."""
     after = posterior(evidence, prior, tabulated)
-    return Scores(*after.scores(delta / 2), prior.fitted, upper=partial(after.upper, level=delta / 2))
+    upper = partial(after.upper, level=delta / 2)
+    return Scores(*after.scores(delta / 2), prior.fitted, upper=upper, list_level=delta / 2)

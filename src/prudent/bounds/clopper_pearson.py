@@ -7,7 +7,7 @@ from scipy.special import betainccinv, betaincinv
 
 from prudent.base.arrays import FloatArray, IntArray
 from prudent.base.text import percent
-from prudent.bounds.base import Bound, Scores, bounds, check_delta
+from prudent.bounds.base import Bound, Scores, bounds, candidates_examined, check_delta
 from prudent.bounds.mle import click_rate
 from prudent.click_models.base import Evidence
 
@@ -49,14 +49,19 @@ class ClopperPearson(Bound):
         if evidence.tries is not None:
             expected = np.maximum(evidence.expected, 1e-300)
             tries = np.divide(expected**2, evidence.trials, out=evidence.tries.copy(), where=evidence.trials > 0)
-        lower = np.zeros_like(clicks)
-        unequal = (clicks > 1) & (evidence.tries is not None)
-        rows = np.flatnonzero((clicks > 0) & ~unequal)
-        lower[rows] = betaincinv(clicks[rows], expected[rows] - clicks[rows] + 1, self.delta)
-        rows = np.flatnonzero(unequal)
-        y, size = clicks[rows], np.maximum(tries[rows], clicks[rows])
-        most = np.minimum(size * betaincinv(y, size - y + 1, self.delta), y - 1)
-        lower[rows] = np.minimum(1.0, most / expected[rows])
+
+        def lower(rows: IntArray, delta: FloatArray) -> FloatArray:
+            """The bound at a δ of each row."""
+            y, n = clicks[rows], expected[rows]
+            value = np.zeros_like(y)
+            unequal = (y > 1) & (evidence.tries is not None)
+            some = np.flatnonzero((y > 0) & ~unequal)
+            value[some] = betaincinv(y[some], n[some] - y[some] + 1, delta[some])
+            some = np.flatnonzero(unequal)
+            y, size = y[some], np.maximum(tries[rows][some], y[some])
+            most = np.minimum(size * betaincinv(y, size - y + 1, delta[some]), y - 1)
+            value[some] = np.minimum(1.0, most / n[some])
+            return value
 
         def upper(rows: IntArray) -> FloatArray:
             """The same from above: a lower tail, which is below the binomial one where the mean is n₊ + 1 or more."""
@@ -68,4 +73,11 @@ class ClopperPearson(Bound):
                 value = np.where(n > 1e-299, np.minimum(1.0, np.maximum(size * value, y + 1) / n), 1.0)
             return value
 
-        return Scores(lower, click_rate(evidence), upper=upper)
+        every, candidates = np.arange(clicks.size), candidates_examined(evidence)
+        return Scores(
+            lower(every, np.full_like(clicks, self.delta)),
+            click_rate(evidence),
+            upper=upper,
+            list_level=self.delta,
+            joint=lambda rows: lower(rows, self.delta / candidates[rows]),
+        )

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from prudent.base.text import percent
-from prudent.bounds.base import Bound, Scores, bounds, check_delta
+from prudent.bounds.base import Bound, Scores, bounds, candidates_examined, check_delta
 from prudent.bounds.mle import click_rate
 from prudent.click_models.base import Evidence
 
@@ -49,4 +49,11 @@ class Hoeffding(Bound):
             np.divide(-np.log(self.delta), 2 * trials, out=width, where=trials > 0)
         # Not clipped at 0: that would tie all rarely seen items and leave their order to chance.
         lower = mean - np.sqrt(width)
-        return Scores(lower, mean, upper=lambda rows: 2 * mean[rows] - lower[rows])
+        more = np.log(candidates_examined(evidence) / self.delta) / -np.log(self.delta)
+        return Scores(
+            lower,
+            mean,
+            upper=lambda rows: 2 * mean[rows] - lower[rows],
+            list_level=self.delta,
+            joint=lambda rows: mean[rows] - np.sqrt(width[rows] * more[rows]),
+        )

@@ -176,6 +176,8 @@ def _show_left_out(left_out: Mapping[str, int]) -> None:
 
 
 def _show_summary(manifest: "Manifest") -> None:
+    from prudent.policies.list_bound import list_promise
+
     settings, summary, training = manifest.settings, manifest.results["summary"], manifest.sources["training"]
     baseline = settings.get("baseline")
     ranker = baseline or f"{settings['model']} and {settings['bound']}"
@@ -199,7 +201,7 @@ def _show_summary(manifest: "Manifest") -> None:
         )
     say()
     kinds = (
-        {"value": "estimated", "lower": "pessimistic"} if baseline is None else {"value": f"by {baseline}'s estimate"}
+        {"value": "estimated", "lower": "lower bound"} if baseline is None else {"value": f"by {baseline}'s estimate"}
     )
     columns = [Column("list", str, f"value of a list ({summary['unit']})")]
     columns += [Column(kind, float, title, lambda value: number(value, 4)) for kind, title in kinds.items()]
@@ -207,7 +209,9 @@ def _show_summary(manifest: "Manifest") -> None:
     print_table(columns, [(name, *(summary[prefix + kind] for kind in kinds)) for name, prefix in names])
     if baseline is not None:
         say_wrapped("The new lists maximize this estimate, so it is too high for them. Evaluate them on a holdout.")
-    elif summary["value"] < (1 - _CLEARLY) * summary["incumbent_value"]:
+        return
+    say_wrapped(list_promise(summary["level"], settings["bound"]))
+    if summary["value"] < (1 - _CLEARLY) * summary["incumbent_value"]:
         say_wrapped("The new lists are estimated to be worse than the incumbent: this log is no reason to change.")
 
 
@@ -250,7 +254,7 @@ def _show_changes(policy: "Policy") -> None:
     columns = [
         Column("context", object, "largest changes", align="left"),
         Column("lists", float, show=lambda n: number(n, 0)),
-        *(Column(name, float) for name in ("before", "after", "pessimistic")),
+        *(Column(name, float) for name in ("before", "after", "lower bound")),
         Column("first item", object, align="left"),
     ]
     if "bound" not in policy.manifest.settings:  # a baseline has no lower bound

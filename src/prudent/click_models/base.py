@@ -174,6 +174,13 @@ class FittedModel(ABC):
             return np.asarray(first * product_above(1 - first))
         raise UsageError(f"{self.model} has no reward {reward!r}: it does not say whether a click satisfies the user.")
 
+    def cautious(self, level: float) -> "FittedModel":
+        """For lower bounds on values: each fitted parameter where lists are worth less, wrong with probability `level`.
+
+        A parameter that no log identifies stands where lists are worth least. Here all are taken as known.
+        """
+        return self
+
     def place(self, scores: FloatArray) -> IntArray:
         """The order of the highest value: the position, from 0, of each item of a list with these scores.
 

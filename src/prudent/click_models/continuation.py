@@ -63,11 +63,12 @@ def count_rates(cells: Cells, positions: int) -> Rates:
     )
 
 
-def fit_continuation(rates: Rates) -> FloatArray:
+def fit_continuation(rates: Rates) -> tuple[FloatArray, FloatArray]:
     """λ of the positions 1 … K − 1: ratios, shrunken to their mean as far as their errors explain that they differ.
 
     Every position has one more click that could have been followed, with the mean over positions; that mean has one
-    that was followed half of the time, so that without any click λ = ½.
+    that was followed half of the time, so that without any click λ = ½. The second result are standard errors, those
+    before shrinking; at most ½.
     """
     mean = min(1.0, float((rates.clicks.sum() + 0.5) / (rates.certain.sum() + 1)))
     ratio = (rates.clicks + mean) / (rates.certain + 1)
@@ -76,7 +77,7 @@ def fit_continuation(rates: Rates) -> FloatArray:
     variance = np.divide(spread, rates.certain**2, out=np.full_like(spread, np.inf), where=rates.certain > 0)
     # Not quite 1, which would say that no click satisfies anybody.
     most = (rates.certain + 0.5) / (rates.certain + 1)
-    return np.clip(shrink_to_mean(ratio, variance, mean), 0.0, most)
+    return np.clip(shrink_to_mean(ratio, variance, mean), 0.0, most), np.sqrt(np.minimum(variance, 0.25))
 
 
 def find_doubt(rates: Rates) -> str:

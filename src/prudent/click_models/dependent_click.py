@@ -1,9 +1,10 @@
 """The dependent-click model."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal
 
 import numpy as np
+from scipy.special import ndtri
 
 from prudent.base.arrays import BoolArray, FloatArray, IntArray
 from prudent.base.errors import UsageError, did_you_mean
@@ -65,8 +66,9 @@ class DependentClick(ClickModel):
         if self.tail == "truncate":
             return FittedDependentClick(self, positions, _last_click_rates(cells, positions), learned=True)
         rates = count_rates(cells.heaviest(), positions)
-        continuation = _borrow_last(np.append(fit_continuation(rates), 0.5))
-        return FittedDependentClick(self, positions, continuation, learned=True, doubt=find_doubt(rates))
+        continuation, error = fit_continuation(rates)
+        continuation = _borrow_last(np.append(continuation, 0.5))
+        return FittedDependentClick(self, positions, continuation, error=error, learned=True, doubt=find_doubt(rates))
 
     def typical(self, positions: int) -> "FittedDependentClick":
         """λ rises evenly from .65 to .90, unless it is set."""
@@ -81,6 +83,7 @@ class FittedDependentClick(FittedModel):
     """λ of every position."""
 
     continuation: FloatArray
+    error: FloatArray | None = field(default=None, kw_only=True)  # standard errors of λ, but for the last
 
     settings: ClassVar[tuple[str, ...]] = ("continuation",)
 
@@ -123,6 +126,15 @@ class FittedDependentClick(FittedModel):
         if (reward or self.model.reward) != "satisfied":
             return super().value(attraction, reward)
         return np.asarray(1 - np.prod(1 - (1 - self._onward(attraction)) * attraction, axis=-1))
+
+    def cautious(self, level: float) -> "FittedDependentClick":
+        """Fitted λ at its upper limit, and 1 at the last position, which no log identifies."""
+        if not self.learned:
+            return self
+        error = np.zeros(self.positions - 1) if self.error is None else self.error
+        return replace(
+            self, continuation=np.append(np.minimum(1.0, self.continuation[:-1] - ndtri(level) * error), 1.0)
+        )
 
     def place(self, scores: FloatArray) -> IntArray:
         """From the top down where λ was fitted; where it was set, the best item has the smallest λ."""

@@ -1,33 +1,63 @@
-"""A lower bound on the value of a whole list, at the level of the bounds of its items."""
+"""A lower bound on the value of a whole list, at a stated level."""
+
+from dataclasses import replace
 
 import numpy as np
 
 from prudent.base.arrays import FloatArray
+from prudent.base.text import percent
 from prudent.bounds import Scores
 from prudent.click_models.base import Evidence
+from prudent.policies.best_lists import list_values
 from prudent.policies.list_arrays import Lists
 
 
 def list_lower_bounds(evidence: Evidence, lists: Lists, scores: Scores, length: int, contexts: int) -> FloatArray:
-    """``V(m) − √Σ gₖ² (mₖ − Lₖ)²`` of each context's list, with the estimates m and lower bounds L of its items.
+    """The lower bound on the value of each context's list, which holds for a share 1 − `scores.list_level` of lists.
 
-    gₖ is the derivative of V by the attraction at k, which is exact because V is linear in each. The posteriors of
-    items are independent given the prior, so their deviations add up in squares, and V deviates from its mean as a
-    normal variable does: where P(θ ≤ L) is δ/2 for the items, so is P(V ≤ this) for the list, about. V of the lower
-    bounds instead adds deviations up as if all items were bad at once, and lies below.
+    For posteriors it is ``V(m) − √Σ gₖ² (mₖ − Lₖ)²``, with the estimates m and lower bounds L of the items. gₖ is the
+    derivative of V by the attraction at k, which is exact because V is linear in each. The posteriors of items are
+    independent given the prior, so their deviations add up in squares, and V deviates from its mean as a normal
+    variable does: where P(θ ≤ L) is δ/2 for the items, so is P(V ≤ this) for the list, about. V of the lower bounds
+    instead adds deviations up as if all items were bad at once, and lies below. Choosing K of M items needs no
+    correction where the prior is right: a posterior is conditional on all data that the choice was made from.
 
-    Choosing K of M items needs no correction where the prior is right: a posterior is conditional on all data that the
-    choice was made from. Bounds that hold at every θ, such as `hoeffding`, have no such list bound: they would have to
-    hold for all items at once.
+    Bounds that hold at every θ, such as `hoeffding`, are made to hold for all M examined items of the context at once,
+    each at δ/M: then they hold for whichever K are chosen, and so does V of them, which grows with every θ.
+
+    Fitted parameters of the click model are at their cautious ends: `FittedModel.cautious`. Without a level, the result
+    is V of the lower bounds, and a score.
     """
+    level = scores.list_level
+    if level is None:
+        return list_values(evidence, lists, scores.lower, length, contexts)
+    evidence = replace(evidence, fitted=evidence.fitted.cautious(level))
+    if scores.joint is not None:
+        joint = np.zeros(len(evidence.context))
+        joint[lists.row] = scores.joint(lists.row)
+        return list_values(evidence, lists, joint, length, contexts)
     mean, gap = np.zeros((2, contexts, length))
     mean[lists.context, lists.rank - 1] = np.clip(scores.mean[lists.row], 0, 1)
     lower = np.clip(scores.lower[lists.row], 0, 1)
     gap[lists.context, lists.rank - 1] = mean[lists.context, lists.rank - 1] - lower
     value = evidence.fitted.value
+    result = value(mean)
     squares = np.zeros(contexts)
     for k in range(length):
-        with_item, without = mean.copy(), mean.copy()
-        with_item[:, k], without[:, k] = 1, 0
-        squares += ((value(with_item) - value(without)) * gap[:, k]) ** 2
-    return np.asarray(value(mean) - np.sqrt(squares))
+        own = mean[:, k].copy()
+        mean[:, k] = 0
+        # V is linear in θ at k: what the item adds, per θ.
+        slope = np.divide(result - value(mean), own, out=np.zeros(contexts), where=own > 0)
+        mean[:, k] = own
+        squares += (slope * gap[:, k]) ** 2
+    return np.maximum(result - np.sqrt(squares), 0.0)
+
+
+def list_promise(level: float | None, bound: str) -> str:
+    """What the lower bound on the value of lists means; `level` is that of a policy's manifest."""
+    if level is None:
+        return f"{bound} has no lower bound for whole lists: theirs is the value of the lower bounds of their items."
+    return (
+        f"About {percent(level, 0)} of lists or more are worth at least their lower bound, whichever candidates were "
+        "chosen, if the click model and the assumptions of the bound are right."
+    )

@@ -127,10 +127,10 @@ class Policy(Mapping[Name, list[Name]], Result):
     def contexts(self) -> duckdb.DuckDBPyRelation:
         """One row per context.
 
-        ``lists`` is how many were logged; ``value`` the estimated value of the new list, and ``lower`` its pessimistic
-        value, which is that of the lower bounds of its items; ``incumbent_value`` and ``incumbent_lower`` are those of
-        the incumbent list; ``differ`` is whether the two lists do. A pessimistic value is a score, far below
-        the same quantile of the value of the list, which is `prudent.policies.list_bound`.
+        ``lists`` is how many were logged; ``value`` the estimated value of the new list, and ``lower`` its lower bound,
+        at the ``level`` of the manifest's summary: about so many lists, or more, are worth at least that
+        (`prudent.policies.list_bound`). ``incumbent_value`` and ``incumbent_lower`` are those of the incumbent list;
+        ``differ`` is whether the two lists do.
         """
         return self.connection.sql(self._query("contexts"))
 

@@ -12,7 +12,7 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
-from prudent.base.arrays import BoolArray, IntArray
+from prudent.base.arrays import BoolArray, FloatArray, IntArray
 from prudent.base.errors import LogError, PrudentWarning, UsageError
 from prudent.base.spec import whole_number
 from prudent.bounds import DEFAULT_BOUND, Bound, Scores, bounds
@@ -31,6 +31,7 @@ from prudent.logs.log import Candidates
 from prudent.policies.best_lists import best_lists, list_values
 from prudent.policies.incumbent import incumbent_lists
 from prudent.policies.list_arrays import Lists, as_table
+from prudent.policies.list_bound import list_lower_bounds
 from prudent.policies.policy import Policy
 from prudent.policies.tables import CONTEXTS, append, means, named_lists, named_scores, terms
 from prudent.storage.files import check_output
@@ -242,6 +243,7 @@ def manifest_of(
                 "differ": int(sums["differ"]),
                 "unclicked": int(sums["unclicked"]),
                 "unit": plan.fitted.model.unit,
+                "level": None if plan.list_level is None else 1 - plan.list_level,
                 **means(sums),
             },
         },
@@ -276,7 +278,7 @@ def learn(request: Request, extent: Extent, counts: Counts, samples: Callable[[]
     scores = bound.score(evidence)
     if request.max_moves is not None and scores.anchor is None:
         raise UsageError(f"{request.bound} does not start from the incumbent list: max_moves needs bound=anchored.")
-    return Plan(choice, fitted, bound, length, request.min_lists, request.max_moves, scores.fitted)
+    return Plan(choice, fitted, bound, length, request.min_lists, request.max_moves, scores.fitted, scores.list_level)
 
 
 # --- ranking some contexts --------------------------------------------------------------------------------------------
@@ -293,6 +295,7 @@ class Plan:
     min_lists: int
     max_moves: int | None
     prior: Mapping[str, Any]  # fitted by the bound; plain JSON
+    list_level: float | None  # as in `Scores`
 
     def score(self, cells: Cells) -> tuple[Evidence, Scores]:
         """The evidence of every pair, and its scores."""
@@ -308,20 +311,22 @@ class Plan:
         kept = has_candidates & (lists >= self.min_lists)
         new = only(best_lists(evidence, scores, self.length, part.eligible, self.max_moves), kept)
         incumbent = only(incumbent_lists(cells, self.length), kept)
-        values = {
-            name: list_values(evidence, chosen, attraction, self.length, cells.contexts)
-            for name, chosen, attraction in (
-                ("value", new, scores.mean),
-                ("lower", new, scores.lower),
-                ("incumbent_value", incumbent, scores.mean),
-                ("incumbent_lower", incumbent, scores.lower),
-            )
-        }
-        other = differences(new, incumbent, self.length, cells.contexts)
+        size = self.length, cells.contexts
+        other = differences(new, incumbent, *size)
+
+        def worth(lists: Lists) -> dict[str, FloatArray]:
+            return {
+                "value": list_values(evidence, lists, scores.mean, *size),
+                "lower": list_lower_bounds(evidence, lists, scores, *size),
+            }
+
+        values, old = worth(new), worth(only(incumbent, other))
+        incumbent_values = {f"incumbent_{name}": np.where(other, old[name], value) for name, value in values.items()}
         clicked = np.bincount(cells.context[cells.pair], cells.n * cells.click, minlength=cells.contexts) > 0
         per_context = {
             "lists": lists,
             **values,
+            **incumbent_values,
             "differ": other & clicked,  # the rest is no evidence, but how a bound treats items without a click
             "unclicked": other & ~clicked,
             "kept": kept,

@@ -9,7 +9,7 @@ from dataclasses import asdict
 from math import isfinite
 from typing import Any
 
-from prudent.base.text import as_cell, plain, visible
+from prudent.base.text import as_cell, number, plain, visible
 from prudent.bounds import bounds
 from prudent.click_models import click_models
 from prudent.click_models.check import FEW_IMPRESSIONS, Health
@@ -19,6 +19,7 @@ from prudent.evaluation.estimators import estimators
 from prudent.evaluation.evaluate import Evaluation, in_words
 from prudent.evaluation.verdict import Verdict
 from prudent.policies.explain import Candidate, Explanation, as_column, explain
+from prudent.policies.list_bound import list_promise
 from prudent.policies.policy import Name, Policy
 from prudent.reporting.render import embedded
 from prudent.storage.manifest import Manifest
@@ -78,7 +79,7 @@ def summarize(
         "positions": _positions(policy, health, comparison),
         "comparison": _comparison(comparison) if isinstance(comparison, Comparison) else {"why": plain(comparison)},
         "contexts": explored,
-        "promise": _promise(policy),
+        "promises": [*_promises(policy)],
         "settings": [*_settings(policy.manifest), *_settings(evaluation.manifest, "evaluation.")],
         "glossary": {
             "click_models": [(name, click_models.summary(name)) for name in click_models],
@@ -265,10 +266,17 @@ def _fallen(explained: Iterable[Explanation], lists: Mapping[Name, float]) -> di
 # --- how it was made --------------------------------------------------------------------------------------------------
 
 
-def _promise(policy: Policy) -> str:
-    """What the bound of the policy guarantees."""
+def _promises(policy: Policy) -> Iterable[str]:
+    """What the bound of the policy guarantees, for items and for lists."""
     spelled = policy.manifest.settings.get("bound")
-    return bounds.parse(spelled).promise if spelled else "The lists have no lower bounds, and no guarantee for items."
+    if not spelled:
+        yield "The lists have no lower bounds, and no guarantee for items."
+        return
+    yield bounds.parse(spelled).promise
+    summary = policy.manifest.results.get("summary", {})
+    if "level" in summary:
+        lower, unit = number(summary["lower"]), summary["unit"]
+        yield f"{list_promise(summary['level'], spelled)} On average over logged lists it is {lower} ({unit})."
 
 
 def _settings(manifest: Manifest, above: str = "") -> list[tuple[str, str]]:

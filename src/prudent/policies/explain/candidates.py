@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from prudent.base.arrays import BoolArray, FloatArray, IntArray
 from prudent.base.errors import PolicyError
+from prudent.base.text import number, percent
 from prudent.bounds import Bound, bounds
 from prudent.counts.counts import Counts
 from prudent.policies.explain.explanation import Candidate, Explanation, Name
@@ -58,7 +59,27 @@ def explain(
     if order == "estimate":
         notes.append(f"{scored.bound} is an estimate without a bound: there are no intervals.")
     made_by = {key: str(settings[key]) for key in ("model", "bound", "baseline") if key in settings}
-    return [Explanation(context, in_words(rows, known), made_by, tuple(notes)) for context, rows in candidates.items()]
+    worth = _worth(policy, contexts)
+    return [
+        Explanation(context, in_words(rows, known), made_by, tuple(notes), worth.get(context, ""))
+        for context, rows in candidates.items()
+    ]
+
+
+def _worth(policy: "Policy", contexts: Sequence[Name]) -> dict[Name, str]:
+    """Estimate and lower bound of the value of the lists, which only a policy fresh from `rank` knows."""
+    summary = policy.manifest.results.get("summary", {})
+    if not summary.get("level"):
+        return {}
+    try:
+        rows = select(policy, policy.contexts(), {"context": as_column(contexts)}, "context, value, lower")
+    except PolicyError:
+        return {}
+    level, unit = percent(summary["level"], 0), summary["unit"]
+    return {
+        context: f"{unit} {number(value)}, at least {number(lower)} at a level of {level}"
+        for context, value, lower in rows
+    }
 
 
 def _notes(scored: "_Scored", baseline: str | None, counts: Counts | None, same: bool) -> Iterable[str]:
@@ -99,7 +120,7 @@ class _Scored:
         self.rank: dict[Pair, int] = {}
         self.rows: dict[Pair, _Row] = {}
         keys = {"context": as_column(contexts)}
-        for context, item, *row, rank in self._select(policy.lists(), keys, f"{_SCORES}, rank"):
+        for context, item, *row, rank in select(policy, policy.lists(), keys, f"{_SCORES}, rank"):
             self.rank[context, item] = rank
             self.rows[context, item] = _Row(*row)
         try:
@@ -117,20 +138,21 @@ class _Scored:
             self._add({"context": as_column([one for one, _ in pairs]), "item": as_column([two for _, two in pairs])})
 
     def _add(self, keys: Mapping[str, NDArray[Any]], which: str = "") -> None:
-        for context, item, *row in self._select(self._policy.scores(), keys, _SCORES, which):
+        for context, item, *row in select(self._policy, self._policy.scores(), keys, _SCORES, which):
             self.rows.setdefault((context, item), _Row(*row))  # a baseline's list has what an item adds at its place
 
-    def _select(
-        self, table: duckdb.DuckDBPyRelation, keys: Mapping[str, NDArray[Any]], columns: str, which: str = ""
-    ) -> list[Any]:
-        connection = self._policy.connection
-        connection.register("keys", dict(keys))
-        try:
-            query = f"select {columns} from explained semi join keys using ({', '.join(keys)}) {which}"
-            rows = table.query("explained", query)
-            return [] if rows is None else rows.fetchall()
-        finally:
-            connection.unregister("keys")
+
+def select(
+    policy: "Policy", table: duckdb.DuckDBPyRelation, keys: Mapping[str, NDArray[Any]], columns: str, which: str = ""
+) -> list[Any]:
+    """Columns of the rows of a policy's table with these keys."""
+    policy.connection.register("keys", dict(keys))
+    try:
+        query = f"select {columns} from explained semi join keys using ({', '.join(keys)}) {which}"
+        rows = table.query("explained", query)
+        return [] if rows is None else rows.fetchall()
+    finally:
+        policy.connection.unregister("keys")
 
 
 def as_column(names: Sequence[Name]) -> NDArray[Any]:
@@ -163,7 +185,7 @@ def _logged(
     rows = cursor.execute("select rowid from contexts semi join keys using (context)").fetchnumpy()["rowid"]
     marked = np.zeros(names.contexts, bool)
     marked[rows] = True
-    number = np.flatnonzero(np.repeat(marked, names.pairs_of))
+    row_numbers = np.flatnonzero(np.repeat(marked, names.pairs_of))
     cells = names.only(marked).cells
     impressions, clicks = cells.per_pair(), cells.per_pair(cells.click)
     incumbent = incumbent_lists(cells, length)
@@ -178,8 +200,8 @@ def _logged(
             "pair", {"context": as_column([one for one, _ in pairs]), "item": as_column([two for _, two in pairs])}
         )
         rows = cursor.execute("select rowid from pairs semi join pair using (context, item)").fetchnumpy()["rowid"]
-        kept[np.searchsorted(number, rows)] = True
-    cursor.register("kept", {"row": number[kept]})
+        kept[np.searchsorted(row_numbers, rows)] = True
+    cursor.register("kept", {"row": row_numbers[kept]})
     kept_pairs = cursor.execute(
         "select context, item from pairs where rowid in (select row from kept) order by rowid"
     ).fetchall()

@@ -78,6 +78,7 @@ class Explanation(Result):
     candidates: tuple[Candidate, ...]  # the new list from the top, then what left it, then the rest, best bound first
     made_by: Mapping[str, str] = field(default_factory=dict)  # model and bound, or baseline
     notes: tuple[str, ...] = ()  # what is not known, and how to know it
+    worth: str = ""  # estimate and lower bound of the value of the new list, where they are known
 
     @property
     def prudent(self) -> list[Name]:
@@ -109,8 +110,9 @@ class Explanation(Result):
 
     @property
     def title(self) -> str:
-        """The context, and what ranked it."""
-        return visible(self.context) + (f" by {' and '.join(self.made_by.values())}" if self.made_by else "")
+        """The context, what ranked it, and what the new list is worth."""
+        ranked = f" by {' and '.join(self.made_by.values())}" if self.made_by else ""
+        return visible(self.context) + ranked + (f": {self.worth}" if self.worth else "")
 
     def _repr_html_(self) -> str:
         columns, rows, notes = self._cut()
