@@ -279,7 +279,7 @@ def test_many_rows_start_from_a_few(monkeypatch: pytest.MonkeyPatch) -> None:
     """The shortcut changes the way, not the maximum."""
     some = logged(0.5, contexts=100, seed=8)
     straight = Exposure().score(some)
-    monkeypatch.setattr(beta_binomial, "_FEW", 200)
+    monkeypatch.setattr(beta_binomial, "_CHEAP_ROWS", 200)
     np.testing.assert_allclose(Exposure().score(some).lower, straight.lower, atol=1e-6)
 
 

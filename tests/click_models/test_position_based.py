@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from prudent.base.arrays import FloatArray
 from prudent.base.errors import LogError, NotIdentifiedError, PrudentWarning, UsageError
 from prudent.click_models import Auto, DependentClick, PositionBased, position_based
-from prudent.click_models.position_based import ENOUGH, LINK, per_position, separate_positions
+from prudent.click_models.position_based import LINK, MIN_IMPRESSIONS, per_position, separate_positions
 from tests import reference
 from tests.reference import LoggedList
 from tests.strategies import by_name, linked_logs, logs, quick_counts
@@ -133,7 +133,7 @@ def test_recovers_p(solver: str) -> None:
 @pytest.mark.parametrize("solver", ["em", "als"])
 def test_rare_items_have_no_say_in_p(solver: str) -> None:
     """Five items shown nine times each, at the last position, and always clicked, leave p where it was."""
-    assert ENOUGH == 10
+    assert MIN_IMPRESSIONS == 10
     lists = [(c, tuple(map(str, items)), clicks) for c, items, clicks in a_simulated_log(1_000)]
     five: list[LoggedList] = [("r", ("a", "b", "c", "d", "e", f"rare {i}"), (0, 0, 0, 0, 0, 1)) for i in range(5)]
     with_them = five * 9

@@ -11,7 +11,7 @@ from prudent.click_models.rewards import OBSERVED_REWARDS, ObservedReward
 from prudent.evaluation.estimators import parse
 from prudent.evaluation.evaluate import matching_length
 from prudent.evaluation.intervals import Settings, estimate
-from prudent.evaluation.sensitivity import MOST, sensitivity, unchanged_places
+from prudent.evaluation.sensitivity import LARGEST_GAMMA, sensitivity, unchanged_places
 from tests.evaluation.reference import Logged, Policy
 from tests.evaluation.small import arrays, cases
 
@@ -64,13 +64,13 @@ def test_gamma_is_where_the_worst_value_meets_the_goal(q: float, least: float, p
         low, high = (low, middle) if undone else (middle, high)
     actual = sensitivity(value, value, goal, same, places)
     if abs(value - goal) > 1e-9:
-        assert actual == pytest.approx(min(high, MOST), rel=1e-6)
+        assert actual == pytest.approx(min(high, LARGEST_GAMMA), rel=1e-6)
 
 
 def test_gamma_at_the_ends() -> None:
     assert sensitivity(0.3, 0.6, 0.4, 0.0, 1.0) == 1, "the interval holds the goal: there is nothing to undo"
     assert sensitivity(0.5, 0.6, 0.4, 0.5, 0.0) == 1, "nothing changes"
-    assert sensitivity(0.5, 0.6, 0.4, 0.45, 1.0) == MOST, "what stays is enough"
+    assert sensitivity(0.5, 0.6, 0.4, 0.45, 1.0) == LARGEST_GAMMA, "what stays is enough"
     assert sensitivity(0.1, 0.2, 0.4, 0.0, 1.0) == pytest.approx((0.4 / 0.6) / (0.2 / 0.8)), "a loss may be undone too"
 
 

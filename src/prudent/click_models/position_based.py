@@ -28,7 +28,7 @@ LINK = 20
 
 With fewer, the ratio of the two examination probabilities would depend on a click or two.
 """
-ENOUGH = 10
+MIN_IMPRESSIONS = 10
 """Impressions that an item needs at all positions together to take part in fitting p."""
 _SEED = 20_240_611  # of the sample; any fixed number does
 _TINY = 1e-300  # keeps 0/0, of a pair without clicks, at 0
@@ -333,7 +333,7 @@ def _telling(
     long tail p was off by .04 with such pairs and by .005 without.
     """
     impressions = np.bincount(pair, shown)
-    telling = np.flatnonzero(impressions >= ENOUGH)
+    telling = np.flatnonzero(impressions >= MIN_IMPRESSIONS)
     if len(telling) > MOST_PAIRS:
         telling = np.random.default_rng(_SEED).choice(telling, MOST_PAIRS, replace=False)
     chosen = np.zeros(len(impressions), bool)

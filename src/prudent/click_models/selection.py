@@ -146,7 +146,7 @@ def choose(lists: ListBatch) -> Choice:
     return Choice(chosen, comparison, unidentified, _why_not(models[0], lists) if unidentified else "")
 
 
-FAR = 4.0
+REFUTED_AT = 4.0
 """Standard errors behind another model at which held-out lists refute a click model."""
 EXCLUDED = 0.01
 """Share of lists with clicks that a click model excludes at which they refute it."""
@@ -173,7 +173,7 @@ def refute(choice: Choice, lists: ListBatch) -> str:
     score = comparison[name]
     if score.excluded > EXCLUDED:
         return f"The holdout refutes {name}: {score.why}"
-    if score.behind is not None and score.behind_se is not None and score.behind > FAR * score.behind_se:
+    if score.behind is not None and score.behind_se is not None and score.behind > REFUTED_AT * score.behind_se:
         return f"The holdout refutes {name}: {comparison.winner} predicts held-out clicks far better (prudent compare)."
     return ""
 

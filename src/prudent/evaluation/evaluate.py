@@ -20,7 +20,7 @@ from prudent.evaluation.holdout import Holdout
 from prudent.evaluation.holdout_log import HoldoutLog, PolicyLike, open_holdout
 from prudent.evaluation.intervals import Estimate, IntervalName, Settings, estimate
 from prudent.evaluation.propensities import check_propensities
-from prudent.evaluation.sensitivity import MOST
+from prudent.evaluation.sensitivity import LARGEST_GAMMA
 from prudent.storage.manifest import Manifest, Source
 
 DEFAULTS = ("ips", "snips", "prefix-ips", "ip-ips", "pi", "dm", "dr", "dr(clip=10)")
@@ -147,7 +147,7 @@ def gamma(one: Estimate) -> str:
     """The strength of hidden confounding that undoes a lift, as people read it."""
     if one.sensitivity is None:
         return MISSING
-    return f"{MOST:g}+" if one.sensitivity >= MOST else number(one.sensitivity, 2)
+    return f"{LARGEST_GAMMA:g}+" if one.sensitivity >= LARGEST_GAMMA else number(one.sensitivity, 2)
 
 
 def _lift_interval(one: Estimate) -> str:

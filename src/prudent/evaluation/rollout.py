@@ -10,7 +10,6 @@ from scipy.special import betaincinv, ndtri
 
 from prudent.base.arrays import BoolArray, IntArray
 from prudent.base.errors import LogError, UsageError
-from prudent.base.results import Result
 from prudent.base.spec import check_share
 from prudent.base.text import Column, Rows, percent, several
 from prudent.click_models.base import ClickModel
@@ -26,7 +25,7 @@ from prudent.evaluation.intervals import Settings
 from prudent.evaluation.item_posterior import ItemCounts, count_items, fit_prior, posterior_of
 from prudent.evaluation.refusals import MIN_SUPPORT, read_acknowledged
 from prudent.evaluation.segments import SegmentTest
-from prudent.evaluation.verdict import Outcome, Verdict
+from prudent.evaluation.verdict import Decision, Outcome, Verdict
 from prudent.logs.formats import find_files, is_paths
 from prudent.policies.files import COLUMNS
 from prudent.policies.incumbent import incumbent_lists
@@ -38,7 +37,7 @@ from prudent.storage.manifest import Manifest, Source
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Mixture(Result):
+class Mixture(Decision):
     """The mixed policy, and how many contexts have which list; true as a condition if any list is new.
 
     ``better`` contexts get the policy's list. In ``same`` contexts it equals the incumbent list as far as it goes.
@@ -62,14 +61,6 @@ class Mixture(Result):
     def verdict(self) -> Outcome:
         """Pass if any list is new, and unknown where the holdout cannot tell."""
         return "unknown" if self.reasons else "pass" if self.better else "fail"
-
-    @property
-    def passed(self) -> bool:
-        """Whether any list is new."""
-        return self.verdict == "pass"
-
-    def __bool__(self) -> bool:
-        return self.passed
 
     @property
     def policy(self) -> Policy:

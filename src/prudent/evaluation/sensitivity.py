@@ -20,8 +20,8 @@ from prudent.base.arrays import BoolArray
 from prudent.click_models.rewards import ObservedReward
 from prudent.evaluation.holdout import Holdout
 
-MOST = 1_000.0
-"""The largest Γ that is told apart from infinity."""
+LARGEST_GAMMA = 1_000.0
+"""Γ is not computed beyond this; tables show "1000+"."""
 
 
 def unchanged_places(held: Holdout, counted: BoolArray, reward: ObservedReward) -> tuple[float, float]:
@@ -51,5 +51,5 @@ def sensitivity(low: float, high: float, goal: float, same: float, places: float
     q, least = ((level - same) / places for level in (value, goal))
     above, below = (q, least) if low > goal else (least, q)
     if below <= 0 or above >= 1:
-        return MOST
-    return float(min(MOST, (above / (1 - above)) / (below / (1 - below))))
+        return LARGEST_GAMMA
+    return float(min(LARGEST_GAMMA, (above / (1 - above)) / (below / (1 - below))))

@@ -12,11 +12,11 @@ from prudent.storage.manifest import Manifest
 if TYPE_CHECKING:
     from altair import VConcatChart as Chart
 
-WORTH = 0.05
+SHARE_TO_SAVE = 0.05
 """The share of the default's regret that another setting has to save before it is chosen."""
-NEAR = 0.1
+NEGLIGIBLE_SHARE = 0.1
 """The share of the default's regret below which a difference does not matter."""
-_FEW = 3.0  # a significant difference of more standard errors than this takes more repetitions to find
+_LARGE_CRITICAL_VALUE = 3.0  # in standard errors: where significance takes more, there are too few repetitions
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,8 @@ class Tuning(Result):
             if confirmation.outcome == "contradicted" and _worthwhile(best, self.default):
                 saves = f"{best.bound} has {number(best.ratio, 2)} of its regret on simulated logs"
                 return f"Keep {DEFAULT_BOUND}: {saves}, but the holdout contradicts that."
-            return f"Keep {DEFAULT_BOUND}: the best, {best.bound}, saves less than {percent(WORTH, 0)} of its regret."
+            little = f"less than {percent(SHARE_TO_SAVE, 0)} of its regret"
+            return f"Keep {DEFAULT_BOUND}: the best, {best.bound}, saves {little}."
         holdout = "confirms it" if confirmation.outcome == "confirmed" else "does not contradict it"
         regret = f"{number(best.ratio, 2)} of the regret of {DEFAULT_BOUND}"
         return f"Use {best.bound}: it has {regret}, and the holdout {holdout}."
@@ -107,11 +108,13 @@ class Tuning(Result):
                 return "The choice matters."
             return f"The choice matters: {worst.bound} has {number(worst.ratio, 2)} times the regret of the default."
         far = max((abs(s.difference) / s.difference_se for s in others if s.difference_se > 0), default=0.0)
-        if far <= self.sure and self.sure > _FEW:
+        if far <= self.sure and self.sure > _LARGE_CRITICAL_VALUE:
             return f"{self.repetitions} repetitions are too few to say whether the choice matters."
         if far <= self.sure:
             return f"The choice hardly matters: all settings are within {far:.1f} standard errors of the default."
-        return f"The choice hardly matters: no setting differs by {percent(NEAR, 0)} of the default's regret."
+        return (
+            f"The choice hardly matters: no setting differs by {percent(NEGLIGIBLE_SHARE, 0)} of the default's regret."
+        )
 
     @property
     def title(self) -> str:
@@ -187,9 +190,9 @@ def decide(settings: tuple[Setting, ...], confirmation: Confirmation | None, sur
     default = next(setting for setting in settings if setting.bound == DEFAULT_BOUND)
     better = best.differs(sure) and _worthwhile(best, default)
     taken = better and confirmation is not None and confirmation.outcome != "contradicted"
-    matters = any(s.differs(sure) and abs(s.difference) > NEAR * default.regret for s in settings)
+    matters = any(s.differs(sure) and abs(s.difference) > NEGLIGIBLE_SHARE * default.regret for s in settings)
     return best.bound if taken else DEFAULT_BOUND, matters
 
 
 def _worthwhile(best: Setting, default: Setting) -> bool:
-    return -best.difference > WORTH * default.regret
+    return -best.difference > SHARE_TO_SAVE * default.regret

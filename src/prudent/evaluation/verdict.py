@@ -1,7 +1,8 @@
 """Verdict: pass, fail or unknown, and the numbers and reasons behind it."""
 
+from abc import abstractmethod
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from prudent.base.results import Result
 from prudent.base.text import Column, Columns, Rows, number, percent
@@ -16,8 +17,26 @@ Outcome = Literal["pass", "fail", "unknown"]
 _FLOATS = ("lift", "lift_low", "min_lift", "confidence", "support", "effective_sample_size", "sensitivity")
 
 
+class Decision(Result):
+    """A result with a verdict; true as a condition only where that is `pass`."""
+
+    if TYPE_CHECKING:  # a field or a property
+
+        @property
+        @abstractmethod
+        def verdict(self) -> Outcome: ...  # noqa: D102
+
+    @property
+    def passed(self) -> bool:
+        """Whether the verdict is `pass`."""
+        return self.verdict == "pass"
+
+    def __bool__(self) -> bool:
+        return self.passed
+
+
 @dataclass(frozen=True, repr=False)
-class Verdict(Result):
+class Verdict(Decision):
     """Whether a policy passes the gate; true as a condition only if it does.
 
     The limits in ``estimate`` are one-sided: with ``confidence`` the lift is at least ``lift_low``. ``reasons`` say why
@@ -34,14 +53,6 @@ class Verdict(Result):
     acknowledged: tuple[str, ...] = ()
     confounding: Confounding | None = None  # None where the log has propensities, or is no holdout
     segments: tuple[SegmentTest, ...] = ()  # the same by each column that was named
-
-    @property
-    def passed(self) -> bool:
-        """Whether the policy passes."""
-        return self.verdict == "pass"
-
-    def __bool__(self) -> bool:
-        return self.passed
 
     @property
     def sentence(self) -> str:

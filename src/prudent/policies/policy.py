@@ -34,7 +34,7 @@ _COLUMNS = (
 )
 
 Name = str | int
-_NEAR = 5_000  # contexts among which a misspelled one is searched
+_SUGGEST_AMONG = 5_000  # contexts among which a misspelled one is searched
 _LOOKUPS, _ROWS = 20, 2_000_000  # after so many queries, lists of at most so many rows are kept in memory
 
 
@@ -235,7 +235,7 @@ class Policy(Mapping[Name, list[Name]], Result):
         if isinstance(context, str) != self._named_by_text:
             kind = "text" if self._named_by_text else "integers"
             return f"No list for {context!r}: contexts are {kind} in this policy, and 7 is not '7'."
-        few = isinstance(context, str) and len(self) <= _NEAR  # more would take longer than a miss may
+        few = isinstance(context, str) and len(self) <= _SUGGEST_AMONG  # more would take longer than a miss may
         near = did_you_mean(str(context), (str(name) for name in self)) if few else ""
         return f"No list for {context!r}.{near} Keep your own ranking there."
 

@@ -5,7 +5,7 @@ import duckdb
 ALIKE = 0.8
 """Share of equal places above which two lists, or the places of two items, look like one under two names."""
 
-_NEAR = 0.1  # relative difference of impressions that counts as none
+_NEGLIGIBLE_SHARE = 0.1  # relative difference of impressions that counts as none
 _RARE = 5  # an item at a place in more lists than that does not tell which two of them belong together
 
 
@@ -33,7 +33,8 @@ def find_renamed(connection: duckdb.DuckDBPyConnection) -> None:
         from sizes
         where places >= {ALIKE} * greatest(old_size, new_size)
             -- A new item in the one place of an old one is common; in two, with the same evidence, it is not.
-            and (places >= 3 or (places = 2 and abs(old_shown - new_shown) <= {_NEAR} * greatest(old_shown, new_shown)))
+            and (places >= 3 or places = 2
+                and abs(old_shown - new_shown) <= {_NEGLIGIBLE_SHARE} * greatest(old_shown, new_shown))
         """
     )
     connection.execute(

@@ -13,7 +13,7 @@ _ROW = 34.0  # height of a row of a forest plot
 _LEAST, _FRAME = -1.0, 2.0  # the usual limits of its axis
 _LETTER = 9.4  # pixels of a letter in the names of its rows, at most
 _LONGEST = 26  # letters of such a name
-_NEAR = 1e-6  # tolerance at the ends of the axis
+_TOLERANCE = 1e-6  # at the ends of the axis
 _WIDE = 4  # an interval this many times as wide as the median does not extend the axis
 
 
@@ -160,8 +160,8 @@ def forest(rows: Sequence[tuple[str, float | None, float | None, float | None]])
         if start is None or mid is None or end is None:
             spans.append(Span(name, y, 0.0, 0.0, 0.0, known=False))
         else:
-            leaves = start < ticks[0] - _NEAR, end > ticks[-1] + _NEAR
-            beyond = not ticks[0] - _NEAR <= mid <= ticks[-1] + _NEAR
+            leaves = start < ticks[0] - _TOLERANCE, end > ticks[-1] + _TOLERANCE
+            beyond = not ticks[0] - _TOLERANCE <= mid <= ticks[-1] + _TOLERANCE
             spans.append(Span(name, y, x(start), x(mid), x(end), True, beyond, *leaves))
     bottom = _TOP + _ROW * len(rows)
     return Forest(

@@ -25,7 +25,7 @@ Word = Literal["holds", "fails", "depends", "unclear"]
 Order = Literal["lower", "higher", "same", "unclear"]
 
 ALMOST_ANY_DELTA, MOST_DELTAS = 7 / 8, 1 / 2
-NEAR = 0.1  # errors nearer than this share of one another are the same
+NEGLIGIBLE_SHARE = 0.1  # errors nearer than this share of one another are the same
 
 
 # --- tables ----------------------------------------------------------------------------------------------------------
@@ -108,7 +108,7 @@ def compare(errors: FloatArray, others: FloatArray) -> Order:
     twice = two_sigma(len(errors)) * error
     if abs(mean) > twice:
         return "lower" if mean < 0 else "higher"
-    return "same" if abs(mean) + twice <= NEAR * float(others.mean()) else "unclear"
+    return "same" if abs(mean) + twice <= NEGLIGIBLE_SHARE * float(others.mean()) else "unclear"
 
 
 def judge(orders: Sequence[Order], share: float) -> Word:

@@ -16,7 +16,7 @@ from prudent.base.arrays import FloatArray, IntArray
 # shows in the last digits, and burn twice the time on arrays this narrow.
 
 LOG_STRENGTH = (-2.0, 7.0)
-_FEW = 20_000  # rows on which a fit costs next to nothing
+_CHEAP_ROWS = 20_000  # rows on which a fit costs next to nothing
 _COEFFICIENT = 15.0  # beyond any click rate and slope; only makes a log without clicks come to an end
 
 
@@ -107,7 +107,7 @@ class BetaBinomial:
         low = np.array([-_COEFFICIENT] * (start.size - 1) + [LOG_STRENGTH[0]])
         here = np.clip(start, low, high)
         at = self.terms(here)
-        if self.positive.size > _FEW:  # the first steps need not be exact: take them on every tenth row
+        if self.positive.size > _CHEAP_ROWS:  # the first steps need not be exact: take them on every tenth row
             few = slice(None, None, 10)
             columns = [column[few] for column in self.columns]
             there, _ = type(self)(self.positive[few], self.negative[few], columns, self.offset[few]).maximum(here)

@@ -10,7 +10,7 @@ from prudent.base.text import number, several, visible
 from prudent.policies.explain.explanation import Candidate, placed
 
 _SURE = 0.95  # credible level of "clearly"
-_MANY = 100  # views from which on they are not called too little
+_MANY_VIEWS = 100  # from here on they are not called too little
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ def _not_risen(start: str, one: Candidate, listed: list[Candidate]) -> str:
     stay = [other for other in listed if other.stay is not None and other.incumbent][-1:]
     if not stay or one.lower is None or one.lower > (stay[0].stay or 0.0):
         return _join(start, _seen(one))
-    few = one.impressions is not None and one.impressions < _MANY and one.rate > stay[0].rate
+    few = one.impressions is not None and one.impressions < _MANY_VIEWS and one.rate > stay[0].rate
     low, high = _apart(one.lower, stay[0].stay or 0.0)
     return (
         f"{start}: {_seen(one)}{', too little to trust' if few else ''}; lower bound {low}, not above the {high} at "
@@ -135,7 +135,11 @@ def _behind(start: str, one: Candidate, others: list[Candidate], which: str, kno
     if one.unseen:
         return f"{start}: never shown" + (", and the prior alone is not enough" if one.mean else "")
     if any(_too_little(one, other) for other in scored):
-        few = "too little to trust" if one.impressions is None or one.impressions < _MANY else "not enough to be sure"
+        few = (
+            "too little to trust"
+            if one.impressions is None or one.impressions < _MANY_VIEWS
+            else "not enough to be sure"
+        )
         return f"{start}: {_clicked(one)}: {few}"
     if any(_flattered(one, other) for other in scored):
         return f"{start}: {_seen(one)}, but at positions with more examinations"
