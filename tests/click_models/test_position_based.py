@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from prudent.base.arrays import FloatArray
 from prudent.base.errors import LogError, NotIdentifiedError, PrudentWarning, UsageError
-from prudent.click_models import Auto, DependentClick, PositionBased, position_based
-from prudent.click_models.position_based import LINK, MIN_IMPRESSIONS, per_position, separate_positions
+from prudent.click_models import Auto, DependentClick, PositionBased, examination
+from prudent.click_models.examination import LINK, MIN_IMPRESSIONS, per_position, separate_positions
 from tests import reference
 from tests.reference import LoggedList
 from tests.strategies import by_name, linked_logs, logs, quick_counts
@@ -262,11 +262,9 @@ def test_a_sample_of_the_pairs_tells_the_same_examination(monkeypatch: pytest.Mo
     shown = np.full(len(pair), 20.0)
     attraction = random.beta(1.2, 5, 8_000)[pair]
     clicked = random.binomial(20, attraction * true[position - 1]).astype(float)
-    everything = position_based.fit_em(pair, position, shown, clicked, 3, 0.01)[0]
-    monkeypatch.setattr(position_based, "MOST_PAIRS", 2_000)
-    sample = position_based.fit_em(pair, position, shown, clicked, 3, 0.01)[0]
+    everything = examination.fit_em(pair, position, shown, clicked, 3, 0.01)[0]
+    monkeypatch.setattr(examination, "MOST_PAIRS", 2_000)
+    sample = examination.fit_em(pair, position, shown, clicked, 3, 0.01)[0]
     assert sample == pytest.approx(everything, abs=0.04)
     assert not np.array_equal(sample, everything)
-    assert np.array_equal(sample, position_based.fit_em(pair, position, shown, clicked, 3, 0.01)[0]), (
-        "the same every time"
-    )
+    assert np.array_equal(sample, examination.fit_em(pair, position, shown, clicked, 3, 0.01)[0]), "the same every time"

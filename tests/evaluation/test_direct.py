@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prudent.click_models import FittedModel, click_models
-from prudent.click_models.position_based import LINK
+from prudent.click_models.examination import LINK
 from prudent.click_models.rewards import OBSERVED_REWARDS, ObservedReward
 from prudent.counts.lists import ListBatch
 from prudent.evaluation.direct import direct, rewards, slopes

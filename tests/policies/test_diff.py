@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import prudent
 from prudent.base.errors import PolicyError
-from prudent.policies.diff import Difference
+from prudent.policies.difference import Difference
 from prudent.policies.files import COLUMNS
 from prudent.storage.manifest import Days, Manifest, Source, Tally
 from tests.command import run

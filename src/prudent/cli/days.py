@@ -13,7 +13,7 @@ from prudent.cli.options import Json, Memory, Threads, command, option
 from prudent.cli.output import busy, print_json, print_table, say, short
 
 if TYPE_CHECKING:
-    from prudent.policies.diff import Difference, Setting
+    from prudent.policies.difference import Difference, Setting
 
 
 @command("compact", "Daily")

@@ -12,7 +12,7 @@ import numpy as np
 from prudent.base.arrays import FloatArray, IntArray
 from prudent.base.errors import LogError, NotIdentifiedError, PrudentWarning
 from prudent.base.text import percent, several
-from prudent.click_models.position_based import not_compared, per_position, position_groups, position_links
+from prudent.click_models.examination import not_compared, per_position, position_groups, position_links
 from prudent.click_models.selection import candidates
 from prudent.counts.cells import Cells
 from prudent.counts.count import as_counts
