@@ -4,7 +4,7 @@ The records become a Parquet file of lists in three DuckDB steps: extract the fi
 assign clicks to lists. All files are temporary and may be larger than memory.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from prudent.logs.formats import file_format, find_files, path_names
 from prudent.logs.json_lines import json_fault, without_bom
 from prudent.logs.log import Log
 from prudent.logs.readers.base import readers
+from prudent.logs.readers.ubi_lists import LISTS, count_left_out, find_lists
 from prudent.storage.database import Database, first_line
 from prudent.storage.files import TemporaryFolder, reason
 from prudent.storage.quoting import file_text, text
@@ -63,10 +64,10 @@ def read_ubi(
             for step in _extract(files, folder.path, context):
                 connection.execute(step)
             _check_records(connection, files, clicks)
-            for step in _find_lists(folder.path, clicks, impressions):
+            for step in find_lists(folder.path, clicks, impressions):
                 connection.execute(step)
-            connection.execute(f"copy ({_LISTS}) to {text(lists)} (format parquet)")
-            left_out = _left_out(connection)
+            connection.execute(f"copy ({LISTS}) to {text(lists)} (format parquet)")
+            left_out = count_left_out(connection)
             _check_clicks(connection, files)
         except duckdb.Error as error:
             raise _explain(error, files) from error
@@ -83,7 +84,7 @@ def _actions(names: str | Sequence[str], setting: str) -> list[str]:
     return actions
 
 
-# --- first step: fields of the records ------------------------------------------------------------------------------
+# --- fields of the records ------------------------------------------------------------------------------------------
 
 _FIELDS = {
     "query_id": "/query_id",
@@ -219,136 +220,6 @@ def _check_records(connection: duckdb.DuckDBPyConnection, files: Sequence[Path],
             f"{where}: no event has the action {' or '.join(map(repr, clicks))}.{did_you_mean(clicks[0], by_action)} "
             f"There are: {named}. Name the clicks: click_action=... (--click-action)."
         )
-
-
-# --- second and third step: lists, and clicks on them ---------------------------------------------------------------
-
-
-def _find_lists(folder: Path, clicks: Sequence[str], impressions: Sequence[str]) -> Sequence[str]:
-    """Statements that make the tables `known`, `paged`, `seen`, `pages` and `clicked`."""
-    pages = folder / "pages.parquet"
-    shown_actions = ", ".join(map(text, impressions)) or "null"
-    return [
-        "create temp view queries as select row, query_id, context, items from records where kind = 'query'",
-        f"""
-            create temp view clicks as
-            select row, query_id, item from records
-            where kind = 'event' and action in ({", ".join(map(text, clicks))})
-        """,
-        f"""
-            create temp view impressions as
-            select query_id, item, ordinal from records where kind = 'event' and action in ({shown_actions})
-        """,
-        # Of several records under one id, those without hits are ignored. The others must be equal; comparing 64-bit
-        # hashes keeps lists out of memory.
-        """
-            create temp table known as
-            select query_id,
-                coalesce(min(row) filter (items is not null), min(row)) as page,
-                count(items) > 0 as listed,
-                case when listed then min(hashed) filter (items is not null) <> max(hashed) filter (items is not null)
-                    else min(hashed) <> max(hashed)
-                end as disagree
-            from (select *, hash(context, items) as hashed from queries where query_id is not null)
-            group by query_id
-        """,
-        # Hits that are disjoint, or that extend one another, are the next page or more after scrolling.
-        """
-            create temp table paged as
-            with differing as (
-                select distinct query_id, context, items
-                from queries join known using (query_id)
-                where disagree and items is not null
-            ),
-            together as (
-                select query_id, list(items) as lists, max(items) as last  -- of a list and its beginnings, the list
-                from differing
-                group by query_id
-                having count(context) in (0, count(*)) and count(distinct context) <= 1
-            )
-            select query_id from together
-            where len(list_distinct(flatten(lists))) = len(flatten(lists))
-                or len(list_filter(lists, lambda hits: hits <> last[1:len(hits)])) = 0
-        """,
-        """
-            create temp table seen as
-            with start as (select case when min(ordinal) = 0 then 0 else 1 end as first from impressions),
-            once as (
-                select distinct page, item, ordinal
-                from impressions join known using (query_id)
-                where not listed and not disagree and item is not null and ordinal is not null
-            )
-            select page, list(item order by ordinal) as items,
-                count(distinct item) < count(*) or count(distinct ordinal) < count(*) as contradict,
-                not contradict and (min(ordinal) <> any_value(first) or max(ordinal) - min(ordinal) + 1 <> count(*))
-                    as gap
-            from once, start
-            group by page
-        """,
-        f"""
-            copy (
-                select page, known.query_id, context, coalesce(queries.items, seen.items) as items
-                from queries join known on row = page left join seen using (page)
-                where not disagree and (listed or (not contradict and not gap))
-            ) to {text(pages)} (format parquet)
-        """,
-        f"create temp view pages as from read_parquet({file_text(pages)}, hive_partitioning = false)",
-        """
-            create temp table clicked as
-            select page, list_position(items, item) as spot, count(*) as clicks
-            from clicks join pages using (query_id)
-            where list_contains(items, item)
-            group by page, spot
-        """,
-    ]
-
-
-_LISTS = """
-    with spots as (select page, list(spot) as spots from clicked group by page)
-    select context, items,
-        list_transform(items, lambda item, place: coalesce(list_contains(spots, place), false)::utinyint) as clicks
-    from pages left join spots using (page)
-"""
-
-_LEFT_OUT: Mapping[str, str] = {
-    "records that are neither a query nor an event": "from records where kind is null",
-    "queries without an id": "from queries where query_id is null",
-    "repeated records of a query": (
-        "from queries where query_id is not null and row not in (select page from known) and query_id in "
-        "(select query_id from known where not disagree)"
-    ),
-    "queries with several pages of hits under one id": "from paged",
-    "queries whose records disagree": "from known where disagree and query_id not in (select query_id from paged)",
-    "queries without a list": "from known where not listed and not disagree and page not in (select page from seen)",
-    "queries whose impressions contradict each other": "from seen where contradict",
-    "queries with a gap in their impressions": "from seen where gap",
-    "events without a query": (
-        "from (select query_id from clicks union all select query_id from impressions) where query_id is null"
-    ),
-    "events of unknown queries": (
-        "from (select query_id from clicks union all select query_id from impressions) "
-        "where query_id not in (select query_id from known)"
-    ),
-    "impressions without an item or an ordinal": (
-        "from impressions join known using (query_id) where not listed and not disagree "
-        "and (item is null or ordinal is null)"
-    ),
-    "clicks without an item": "from clicks where query_id in (select query_id from known) and item is null",
-    "clicks of queries that are left out": (
-        "from clicks join known using (query_id) where item is not null and page not in (select page from pages)"
-    ),
-    "clicks outside their list": (
-        "from clicks join pages using (query_id) where item is not null and not coalesce(list_contains(items, item), "
-        "false)"
-    ),
-}
-
-
-def _left_out(connection: duckdb.DuckDBPyConnection) -> dict[str, int]:
-    ((*counted,),) = connection.execute(
-        f"select {', '.join(f'(select count(*) {what})' for what in _LEFT_OUT.values())}"
-    ).fetchall()
-    return {why: n for why, n in zip(_LEFT_OUT, counted, strict=True) if n}
 
 
 def _check_clicks(connection: duckdb.DuckDBPyConnection, files: Sequence[Path]) -> None:
