@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import MISSING, fields, is_dataclass
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
+from itertools import accumulate
 from math import inf, nan
 from operator import index
 from pkgutil import iter_modules
@@ -20,8 +21,9 @@ from prudent.base.errors import PrudentWarning, UsageError, did_you_mean
 T = TypeVar("T")
 
 _NAME = re.compile(r"[a-z][a-z0-9-]*")
-_CALL = re.compile(r"\s*([A-Za-z][A-Za-z0-9_-]*)\s*(?:\((.*)\))?\s*", re.DOTALL)
-_SETTING = re.compile(r"\s*([a-z_]+)\s*=\s*(\S.*?)\s*", re.DOTALL)
+_CALLED = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
+_SETTING = re.compile(r"[a-z_]+")
+_DEEPEST = 20  # brackets in brackets; text may come from the manifest of a stranger
 
 
 class Registry(Generic[T]):
@@ -79,10 +81,11 @@ class Registry(Generic[T]):
 
     def parse(self, text: str) -> T:
         """The value that `text` spells, e.g. ``"bayes(delta=0.2)"``; spaces and the order of settings are free."""
-        call = _CALL.fullmatch(text) if isinstance(text, str) else None
+        call = _read_call(text) if isinstance(text, str) and _depth(text) <= _DEEPEST else None
         if call is None:
-            raise UsageError(f"Cannot read {text!r} as {self._a_kind}. Write it like 'name' or 'name(setting=value)'.")
-        name, settings = call.groups()
+            shown = text if not isinstance(text, str) or len(text) < 200 else f"{text[:200]}..."
+            raise UsageError(f"Cannot read {shown!r} as {self._a_kind}. Write it like 'name' or 'name(setting=value)'.")
+        name, settings = call
         cls = self[name]
         return cls(**_read_settings(name, settings or "", [f.name for f in fields(cls)]))  # type: ignore[arg-type]
 
@@ -139,14 +142,31 @@ class Registry(Generic[T]):
 # --- reading and spelling ---------------------------------------------------------------------------------------------
 
 
+def _depth(text: str) -> int:
+    """How many brackets are open at once, at most."""
+    steps = (character in "([" or -(character in ")]") for character in text)
+    return max(accumulate(steps), default=0)
+
+
+def _read_call(text: str) -> tuple[str, str | None] | None:
+    """The name and, between brackets, the settings; by hand, because regular expressions try every run of blanks.
+
+    >>> _read_call(" bayes (delta=0.2) "), _read_call("mle"), _read_call("two words")
+    (('bayes', 'delta=0.2'), ('mle', None), None)
+    """
+    name, bracket, rest = text.strip().partition("(")
+    if not _CALLED.fullmatch(name.rstrip()) or (bracket and not rest.endswith(")")):
+        return None
+    return name.rstrip(), rest[:-1] if bracket else None
+
+
 def _read_settings(name: str, text: str, known: list[str]) -> dict[str, Any]:
     settings: dict[str, Any] = {}
     for part in _split(text):
-        setting = _SETTING.fullmatch(part)
-        value = None if setting is None else _read_value(setting[2])
-        if setting is None or value is None:
+        key, _, spelled = (side.strip() for side in part.partition("="))
+        value = _read_value(spelled) if _SETTING.fullmatch(key) else None
+        if value is None:
             raise UsageError(f"Cannot read {part.strip()!r} in {name}(...). Write settings as name=value.")
-        key = setting[1]
         if key not in known:
             has = f"It has: {', '.join(known)}." if known else "It has none."
             raise UsageError(f"{name} has no setting {key!r}.{did_you_mean(key, known)} {has}")
@@ -161,8 +181,8 @@ def _read_value(text: str) -> Any:
     if text.startswith("[") and text.endswith("]"):
         values = tuple(_read_value(part.strip()) for part in _split(text[1:-1]))
         return None if None in values else values
-    call = _CALL.fullmatch(text)
-    if call is not None and call[2] is not None:
+    call = _read_call(text)
+    if call is not None and call[1] is not None:
         return text
     if not text or set(text) & set("[]()=,"):
         return None

@@ -18,7 +18,7 @@ from prudent.counts.max_rejected import MAX_REJECTED, check_max_rejected, check_
 from prudent.engines.duckdb.engine import DuckDB
 from prudent.engines.spark.engine import Spark
 from prudent.logs.formats import find_files, first_bytes, is_paths, path_names
-from prudent.logs.log import Log, as_log
+from prudent.logs.log import Log, as_log, recorded_names
 from prudent.storage.counts_file import counts_version, read_footer
 from prudent.storage.files import TemporaryFolder, check_output
 from prudent.storage.filesystem import check_apart, find, has_scheme, locate, subfolders, write_text
@@ -77,7 +77,7 @@ def count(
         folder = TemporaryFolder()
         target = folder.path / "counts.parquet"
     tally = engine.count(opened, QUERY, target, check=lambda tally: check_tally(tally, opened, max_rejected))
-    counts = Counts((target,), tally, reader, tuple(opened.names), _folder=folder)
+    counts = Counts((target,), tally, reader, recorded_names(opened), _folder=folder)
     if folder is None:
         counts.manifest.write(target)
     return counts

@@ -20,7 +20,7 @@ from prudent.engines.duckdb.engine import DuckDB
 from prudent.engines.duckdb.open import CSV_HEAD, OpenTable, csv_header, delimiter, opened
 from prudent.logs.formats import find_files, first_bytes
 from prudent.logs.json_lines import without_bom
-from prudent.logs.log import Log, as_log
+from prudent.logs.log import Log, as_log, recorded_names
 from prudent.storage.files import TemporaryFolder, check_not_read, make_folder, replacing
 from prudent.storage.manifest import Manifest, Source, Tally
 from prudent.storage.quoting import file_text, identifier, text
@@ -35,10 +35,28 @@ def files_behind(names: Iterable[str]) -> set[Path]:
     for name in names:
         try:
             files |= {file.resolve() for file in find_files(name)}
-        except (PrudentError, ValueError):  # it is gone, or was never a file of this machine
-            with suppress(ValueError):
-                files.add(Path(name).resolve())
+        except (PrudentError, OSError, ValueError, RuntimeError):  # it is gone, or was never a file of this machine
+            files |= _literally(name)
     return files
+
+
+def recorded_files(names: Iterable[str]) -> set[Path]:
+    """The same for names in a manifest, which is untrusted: nothing is matched, and no disk is walked.
+
+    A folder stands for the Parquet files in it and in its folders of days.
+    """
+    files: set[Path] = set()
+    for name in names:
+        with suppress(OSError, ValueError, RuntimeError):
+            inside = [file for pattern in ("*.parquet", "day=*/*.parquet") for file in Path(name).glob(pattern)]
+            files |= {file.resolve() for file in inside if file.name[0] not in "._"} or _literally(name)
+    return files
+
+
+def _literally(name: str) -> set[Path]:
+    with suppress(OSError, ValueError, RuntimeError):  # a NUL, a name too long, links in a circle
+        return {Path(name).resolve()}
+    return set()
 
 
 @dataclass(frozen=True)
@@ -117,7 +135,7 @@ def split(
     paths = {name: folder / f"{name}.parquet" for name in ("train", "holdout")}
     lists = _write_parts(log, paths, holdout, time, seed, engine)
     done = Split(**{name: _measure(log, path, lists[name], engine) for name, path in paths.items()})
-    whole = Source(tuple(log.names), Tally(sum(lists.values())))
+    whole = Source(recorded_names(log), Tally(sum(lists.values())))
     rule = {"by": by, "holdout": holdout, **({"seed": seed} if time is None else {"time": time})}
     for name, part in (("train", done.train), ("holdout", done.holdout)):
         results = {"lists": part.lists, "clicks_per_list": part.clicks_per_list}

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from prudent.base.errors import CountsError, ManifestError
 from prudent.counts.days import span_of
-from prudent.counts.split import files_behind
+from prudent.counts.split import files_behind, recorded_files
 from prudent.logs.formats import parquet_files
 from prudent.logs.log import Log
 from prudent.storage.manifest import Manifest, Source
@@ -29,7 +29,7 @@ def find_leakage(policy: Manifest, log: Log, lists: int) -> str:
 
 def _overlap(source: Source, judges: set[Path], lists: int, what: str) -> str:
     """Why the files `judges`, which have so many lists, overlap with a source of a policy."""
-    learned = {_merged(file) for file in files_behind(source.inputs)}
+    learned = {_merged(file) for file in recorded_files(source.inputs)}
     known = learned & judges
     if known and source.tally.lists == lists:
         return f"These are the lists that the policy {what}."
@@ -48,9 +48,9 @@ def _overlap(source: Source, judges: set[Path], lists: int, what: str) -> str:
         if manifest is None or manifest.settings.get("part") != "train":
             continue
         if manifest.results.get("lists") != source.tally.lists:
-            whole = files_behind(_inputs(manifest))
+            whole = recorded_files(_inputs(manifest))
             for judge in sorted(judges):
-                if whole & files_behind(_inputs(_manifest(judge))):
+                if whole & recorded_files(_inputs(_manifest(judge))):
                     return (
                         f"{train.name} was split off anew since the policy {what} it: lists in {judge.name} may be "
                         "among those."
@@ -93,7 +93,7 @@ def _origins(files: set[Path]) -> Iterator[_Origin]:
         manifest = _manifest(made)
         if manifest is None or "log" not in manifest.sources:
             continue
-        inputs = files_behind(_inputs(manifest))
+        inputs = recorded_files(_inputs(manifest))
         new = sorted(inputs - known)
         lists = manifest.sources["log"].tally.lists
         yield from (_Origin(file, lists, made, len(inputs) == 1) for file in new)

@@ -5,6 +5,7 @@ import gzip
 import os
 import zlib
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 
@@ -93,7 +94,9 @@ def _files_of(name: str) -> list[Path]:
         raise LogError(
             f"{name} is not a path on this machine. Spark reads it: engine=prudent.Spark(...) (--engine spark)."
         )
-    siblings = [p.name for p in path.parent.iterdir()] if os.path.isdir(path.parent) else []
+    siblings: list[str] = []
+    with suppress(OSError):  # a folder that may not be read, or is none
+        siblings = os.listdir(path.parent)
     alike = [name for name in siblings if did_you_mean(path.stem, [Path(name).stem])]  # by more than the ending
     raise LogError(f"There is no file {path}.{did_you_mean(path.name, alike)}")
 

@@ -3,10 +3,12 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
+from glob import has_magic
 from typing import Any, Literal
 
 from prudent.base.errors import LogError, UsageError, did_you_mean
-from prudent.logs.formats import is_paths, path_names
+from prudent.logs.formats import find_files, is_paths, path_names
+from prudent.storage.filesystem import has_scheme
 
 Layout = Literal["lists", "rows"]
 
@@ -182,6 +184,15 @@ class Log(Table):
         other: Layout = "rows" if self.layout == "lists" else "lists"
         fits = set(_COLUMNS[other]) <= set(columns)
         return f" It looks like the layout {other!r}: layout={other!r} ({_option('layout')} {other})." if fits else ""
+
+
+def recorded_names(log: Log) -> tuple[str, ...]:
+    """The names of a log for a manifest: of a pattern, the files that it matches now."""
+    recorded: list[str] = []
+    for name in log.names:
+        pattern = log.in_files and has_magic(name) and not has_scheme(name)
+        recorded += map(str, find_files(name)) if pattern else [name]
+    return tuple(recorded)
 
 
 def as_log(source: Any, *, format: str | None = None, engine: Any = None, **settings: Any) -> Log:

@@ -6,6 +6,7 @@ is not one, by another program, damaged or of a newer schema, raises a `Manifest
 
 import json
 import os
+import stat
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import date
@@ -14,10 +15,11 @@ from typing import Any, Literal, get_args
 
 from prudent import __version__
 from prudent.base.errors import ManifestError
-from prudent.storage.files import manifest_path, replacing
+from prudent.storage.files import manifest_path, reason, replacing
 
 SCHEMA = 1
 """Version of the JSON; raised when a key changes its meaning."""
+_LARGEST, _DEEPEST = 64 << 20, 20  # bytes, and objects in objects, far above what a policy needs
 
 Kind = Literal[
     "counts",
@@ -73,8 +75,8 @@ class Tally:
         entries = _mapping(content, "tally")
         rejected, left_out = (_mapping(entries.get(name), name) for name in ("rejected", "left_out"))
         lists = entries.get("lists")
-        if any(type(number) is not int for number in (lists, *rejected.values(), *left_out.values())):
-            raise ValueError("lists, rejected and left_out have to be whole numbers")
+        if not all(type(n) is int and n >= 0 for n in (lists, *rejected.values(), *left_out.values())):
+            raise ValueError("lists, rejected and left_out have to be whole numbers, at least 0")
         return cls(entries["lists"], rejected, left_out)
 
 
@@ -105,11 +107,11 @@ class Days:
             first, last, since, until = (_date(entries.get(name)) for name in ("first", "last", "since", "until"))
             if first is None or last is None:
                 raise ValueError("days have no first or no last day")
-            half_life = entries.get("half_life")
-            return cls(
-                first, last, int(entries["number"]), since, until, None if half_life is None else float(half_life)
-            )
-        except (TypeError, KeyError) as error:
+            number, half_life = entries["number"], entries.get("half_life")
+            if type(number) is not int or type(half_life) not in (int, float, type(None)):
+                raise ValueError("number and half_life of days have to be numbers")
+            return cls(first, last, number, since, until, None if half_life is None else float(half_life))
+        except (TypeError, KeyError, OverflowError) as error:
             raise ValueError("days are damaged") from error
 
     def __str__(self) -> str:
@@ -192,8 +194,12 @@ class Manifest:
         if entries.get("kind") not in get_args(Kind):
             raise ValueError(f"its kind is {entries.get('kind')!r}")
         settings, sources, results = (_mapping(entries.get(name), name) for name in ("settings", "sources", "results"))
+        if any(_depth(part) > _DEEPEST for part in (settings, results)):
+            raise ValueError(f"it is nested more than {_DEEPEST} deep")
         if entries["kind"] == "policy":
             _check_policy(settings, results)
+        if entries["kind"] in ("counts", "split") and "log" not in sources:
+            raise ValueError("it names no log")
         return cls(
             entries["kind"],
             settings,
@@ -210,7 +216,7 @@ class Manifest:
     def from_text(cls, text: str, name: str, kind: Kind | None = None) -> "Manifest":
         """The manifest in a file of this name, which has to be of this kind."""
         try:
-            manifest = cls.from_json(json.loads(text))
+            manifest = cls.from_json(json.loads(text, parse_constant=_refuse_constant))
             if kind not in (None, manifest.kind):
                 raise ValueError(f"it is of kind {manifest.kind}")
         except (ValueError, RecursionError) as error:
@@ -231,26 +237,64 @@ class Manifest:
         """The manifest beside an output, which has to be of this kind; None where there is none."""
         path = manifest_path(output)
         try:
-            text = path.read_text(encoding="utf-8")
+            text = _read_small(path)
         except (FileNotFoundError, NotADirectoryError):
             return None
         except (OSError, UnicodeDecodeError) as error:
-            raise ManifestError(f"Cannot read {path}: {error}. Remove it, or make {output} again.") from error
+            raise ManifestError(f"Cannot read {path}: {reason(error)}. Remove it, or make {output} again.") from error
         return cls.from_text(text, str(path), kind)
+
+
+def _read_small(path: Path) -> str:
+    """The text of a manifest; a named pipe would never end, and a file of gigabytes is none."""
+    known = path.stat()
+    if not stat.S_ISREG(known.st_mode):
+        raise OSError("it is not a regular file")
+    if known.st_size > _LARGEST:
+        raise OSError(f"it has {known.st_size:,} bytes, too many for a manifest")
+    return path.read_text(encoding="utf-8")
+
+
+def _refuse_constant(name: str) -> float:
+    raise ValueError(f"JSON has no number {name}")
+
+
+def _depth(content: object) -> int:
+    """How deep lists and objects are nested, to one more than is allowed."""
+    level, deep = [content], 0
+    while level and deep <= _DEEPEST:
+        level = [
+            inner
+            for outer in level
+            if isinstance(outer, dict | list)
+            for inner in (outer.values() if isinstance(outer, dict) else outer)
+        ]
+        deep += 1
+    return deep
 
 
 def _check_policy(settings: Mapping[str, Any], results: Mapping[str, Any]) -> None:
     """The entries that other functions use have their types; a ValueError where they do not."""
     for name in ("length", "min_lists"):
-        if name in settings and type(settings[name]) is not int:
+        if name in settings and not (type(settings[name]) is int and 0 <= settings[name] < 2**63):
             raise ValueError(f"{name} has to be a whole number")
     for name in ("model", "bound", "baseline"):
         if name in settings and not isinstance(settings[name], str):
             raise ValueError(f"{name} has to be text")
-    for name in ("fitted", "summary"):
-        entries = _mapping(results.get(name, {}), name)
-        if any(isinstance(value, str) for key, value in entries.items() if key != "unit"):
-            raise ValueError(f"{name} has to have numbers")
+    fitted, summary = (_mapping(results.get(name, {}), name) for name in ("fitted", "summary"))
+    if not all(map(_is_numbers, fitted.values())):
+        raise ValueError("fitted has to have numbers")
+    if not isinstance(summary.get("unit", ""), str):
+        raise ValueError("unit has to be text")
+    if not all(isinstance(value, int | float | None) for name, value in summary.items() if name != "unit"):
+        raise ValueError("summary has to have numbers")
+
+
+def _is_numbers(content: object) -> bool:
+    """A number or null, or lists and objects of these."""
+    if isinstance(content, dict | list):
+        return all(map(_is_numbers, content.values() if isinstance(content, dict) else content))
+    return isinstance(content, int | float | None)
 
 
 def _mapping(content: object, name: str) -> dict[str, Any]:

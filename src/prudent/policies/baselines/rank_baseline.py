@@ -12,7 +12,7 @@ from prudent.counts.counts import Counts
 from prudent.counts.lists import read_lists
 from prudent.counts.max_rejected import MAX_REJECTED, check_max_rejected
 from prudent.engines.duckdb.engine import DuckDB
-from prudent.logs.log import as_log
+from prudent.logs.log import as_log, recorded_names
 from prudent.policies.baselines.base import Baseline, baselines
 from prudent.policies.baselines.totals import fold
 from prudent.policies.policy import Policy
@@ -106,7 +106,7 @@ def rank_baseline(
     manifest = Manifest(
         "policy",
         {"baseline": str(chosen), "length": length or totals.length, "min_lists": min_lists},
-        {"training": Source(tuple(log.names), tally)},
+        {"training": Source(recorded_names(log), tally)},
         {
             "fitted": {},
             "summary": {
