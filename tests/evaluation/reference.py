@@ -1,6 +1,6 @@
 """The estimators once more, as plain loops over lists."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import product
 from math import inf, prod
 from typing import Any, NamedTuple
@@ -93,6 +93,12 @@ def split(lists: Sequence[Logged], policy: Policy) -> tuple[list[Logged], list[L
     return [one for one in lists if one.context in policy], [one for one in lists if one.context not in policy]
 
 
+def share_supported(mine: Sequence[Logged], policy: Policy, supported: Collection[Name]) -> float:
+    """Of lists that differ from the policy's, those in contexts with support."""
+    changed = [one for one in mine if one.items != policy[one.context]]
+    return sum(one.context in supported for one in changed) / len(changed) if changed else 1.0
+
+
 def weighted(
     lists: Sequence[Logged],
     policy: Policy,
@@ -133,7 +139,7 @@ def weighted(
     return Estimate(
         (sum(gains) + sum(own)) / total,
         sum(logged) / len(logged),
-        (len(inside) + len(kept)) / len(lists),
+        share_supported(mine, policy, supported),
         *effective(weights),
     )
 
@@ -186,6 +192,7 @@ def click_ips(
     mine, kept = split(short, policy)
     whole = split(lists, policy)[0]
     total, inside, logged = 0.0, 0, 0.0
+    supported: set[Name] = set()
     for context in sorted({one.context for one in mine}):
         own = [one for one in whole if one.context == context]
         value = 0.0
@@ -199,12 +206,14 @@ def click_ips(
         else:
             total += len(own) * value
             inside += len(own)
+            supported.add(context)
             logged += sum(sum(one.clicks) for one in mine if one.context == context)
     if not inside:
         return None
     earned_by_kept = sum(sum(one.clicks) for one in kept)
     every = inside + len(kept)
-    return Estimate((total + earned_by_kept) / every, (logged + earned_by_kept) / every, every / len(lists))
+    support = share_supported(mine, policy, supported)
+    return Estimate((total + earned_by_kept) / every, (logged + earned_by_kept) / every, support)
 
 
 def pseudo_inverse(lists: Sequence[Logged], policy: Policy, reward: str) -> Estimate | None:
@@ -212,6 +221,7 @@ def pseudo_inverse(lists: Sequence[Logged], policy: Policy, reward: str) -> Esti
     lists, policy = cut(lists, policy)
     mine, kept = split(lists, policy)
     total, inside, logged = 0.0, 0, 0
+    supported: set[Name] = set()
     weights: list[float] = []
     for context in sorted({one.context for one in mine}):
         own = [one for one in mine if one.context == context]
@@ -234,12 +244,14 @@ def pseudo_inverse(lists: Sequence[Logged], policy: Policy, reward: str) -> Esti
         total += len(own) * float(wanted @ inverse @ right)
         weights += [float((wanted @ inverse)[mark].sum()) for mark in marks]
         inside += len(own)
+        supported.add(context)
         logged += sum(earned(one.clicks, reward) for one in own)
     if not inside:
         return None
     extra = sum(earned(one.clicks, reward) for one in kept)
     count = inside + len(kept)
-    return Estimate((total + extra) / count, (logged + extra) / count, count / len(lists), *effective(weights))
+    support = share_supported(mine, policy, supported)
+    return Estimate((total + extra) / count, (logged + extra) / count, support, *effective(weights))
 
 
 def direct(
@@ -254,7 +266,8 @@ def direct(
         return None
     gains = [sum(expected[one.context]) for one in counted] + [earned(one.clicks, reward) for one in kept]
     logged = [earned(one.clicks, reward) for one in [*counted, *kept]]
-    return Estimate(sum(gains) / len(gains), sum(logged) / len(logged), len(gains) / len(lists))
+    support = share_supported(mine, policy, {one.context for one in counted})
+    return Estimate(sum(gains) / len(gains), sum(logged) / len(logged), support)
 
 
 def doubly_robust(
@@ -293,7 +306,8 @@ def doubly_robust(
         gains.append(total)
     gains += [float(earned(one.clicks, reward)) for one in kept]
     logged = [earned(one.clicks, reward) for one in [*counted, *kept]]
-    return Estimate(sum(gains) / len(gains), sum(logged) / len(logged), (len(counted) + len(kept)) / len(lists))
+    support = share_supported(mine, policy, {one.context for one in counted})
+    return Estimate(sum(gains) / len(gains), sum(logged) / len(logged), support)
 
 
 def expected_rewards(kind: str, theta: Sequence[float], position: Sequence[float], reward: str) -> list[float]:

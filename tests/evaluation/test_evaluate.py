@@ -265,7 +265,9 @@ def test_words_for_what_the_numbers_say() -> None:
     )
     assert "the lift is not defined" in said_by(replace(GOOD, lift=None, lift_low=None, lift_high=None))
     assert "effective sample size 3, below 30" in said_by(replace(GOOD, effective_sample_size=3.2))
-    assert said_by(replace(GOOD, support=0.5)).endswith(": a significant increase (support 50.0% of lists).")
+    assert said_by(replace(GOOD, support=0.5)).endswith(
+        ": a significant increase (support for 50.0% of the lists that it changes)."
+    )
 
 
 def test_words_are_about_the_row_to_trust() -> None:

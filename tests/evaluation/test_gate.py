@@ -144,12 +144,32 @@ def test_propensities_do_not_make_up_for_items_that_nobody_saw() -> None:
     lists += [Logged("b", ("p", "q"), (1, 0), (1.0, 1.0))] * 600
     held = arrays(lists, {"a": ("x", "y"), "b": ("r", "s")}, known=True)
     columns = parse("dr(model=cm)").contributions(held, "clicks")
-    assert columns.support == pytest.approx(0.4)
+    changed = np.sum(coins == 0)
+    assert columns.support == pytest.approx(changed / (changed + 600)), "half of the lists of a stay as they are"
     assert columns.value == pytest.approx(0.6, abs=0.1), "of a alone; its standard error is below .04"
     verdict = decide(held, parse("dr(model=cm)"), gate_settings(0.0, 0.95, "clicks"), 0.0)
     assert not verdict.passed
-    assert "on 40.0% of lists; no support for the others. But: support below the minimum of 50%" in verdict.why
-    assert decide(held, parse("dr(model=cm)"), gate_settings(0.0, 0.95, "clicks"), 0.0, min_support=0.3).passed
+    assert "with support for 23.0% of the lists that it changes. But: support below the minimum of 50%" in verdict.why
+    assert decide(held, parse("dr(model=cm)"), gate_settings(0.0, 0.95, "clicks"), 0.0, min_support=0.2).passed
+
+
+def test_lists_that_stay_support_no_policy() -> None:
+    """Half of the traffic stays as it is. Of the other half, 2 % show items that the policy also has."""
+    random = np.random.default_rng(0)
+    coins = [
+        Logged("coin", ("a", "b") if i % 2 else ("b", "a"), (int(random.random() < (0.6 if i % 2 else 0.2)), 0), (1.0,))
+        for i in range(200)
+    ]
+    new = [Logged("new", ("a", "b"), (int(random.random() < 0.3), 0), (1.0,)) for _ in range(9_800)]
+    policy = {"coin": ("a", "b"), "new": ("c", "d")}
+    for context in ("same", "elsewhere"):  # the policy shows the same list, or none
+        stay = [Logged(context, ("a", "b"), (int(random.random() < 0.3), 0), (1.0,)) for _ in range(10_000)]
+        policy["same"] = ("a", "b")
+        verdict = decide(arrays([*coins, *new, *stay], policy), parse("ips"), gate_settings(0.0, 0.95, "clicks"), 0.0)
+        assert verdict.estimate.lift_low is not None
+        assert verdict.estimate.lift_low > 0
+        assert verdict.verdict == "unknown"
+        assert verdict.estimate.support == pytest.approx(100 / 9_900)
 
 
 def test_no_spread_among_few_lists_is_no_certainty() -> None:

@@ -118,7 +118,8 @@ MinLift = Annotated[
     float | None, option("--min-lift", parser=fraction, help="Pass if the lift is above this: 0.01 is +1%.")
 ]
 MinSupport = Annotated[
-    float | None, option("--min-support", parser=fraction, help="Unknown if support is below this share of lists.")
+    float | None,
+    option("--min-support", parser=fraction, help="Unknown if support is below this share of changed lists."),
 ]
 Acknowledge = Annotated[
     list[str] | None,

@@ -173,7 +173,7 @@ def _verdict(one: Estimate, confidence: float) -> str:
     significant = "not significant"
     if (low or 0) > 0 or (high or 0) < 0:
         significant = f"a significant {'increase' if (low or 0) > 0 else 'decrease'}"
-    where = "" if one.support == 1 else f" (support {percent(one.support)} of lists)"
+    where = "" if one.support == 1 else f" (support for {percent(one.support)} of the lists that it changes)"
     return (
         f"{subject} {earn} the logged lists, {_lift_interval(one)} with confidence {100 * confidence:g}%: {significant}"
         f"{doubts(one)}{where}.{_changed(one)}"

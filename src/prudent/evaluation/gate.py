@@ -150,7 +150,7 @@ def _sentence(one: Estimate, reasons: tuple[str, ...], min_lift: float, confiden
     if one.sensitivity is not None and above:
         why += f" (hidden confounding of Γ = {gamma(one)} would undo it)"
     if one.support < 1:
-        why += f", on {percent(one.support)} of lists; no support for the others"
+        why += f", with support for {percent(one.support)} of the lists that it changes"
     if reasons:
         why += f". {'But' if above else 'Also'}: {'; '.join(reasons)}"
     return why

@@ -51,8 +51,8 @@ class Settings:
 class Estimate:
     """One estimator's estimate; None where it cannot tell.
 
-    ``value``, ``logged`` and ``lift`` cover the lists of contexts with support; ``support`` is their share of all
-    lists. ``lift`` is relative: 0.03 is 3% more.
+    ``value``, ``logged`` and ``lift`` cover the lists of contexts with support; ``support`` is their share of the lists
+    that the policy changes. ``lift`` is relative: 0.03 is 3% more.
     """
 
     estimator: str

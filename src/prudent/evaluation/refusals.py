@@ -15,7 +15,7 @@ from prudent.evaluation.segments import SegmentTest
 from prudent.evaluation.trust_bias import LEVEL, trust_bias
 
 MIN_SUPPORT = 0.5
-"""The share of lists with support below which the gate cannot tell."""
+"""The share with support, of the lists that the policy changes, below which the gate cannot tell."""
 
 ACKNOWLEDGEABLE = ("click-model", "confounding", "trust-bias")
 """Refusals that a user may take the responsibility for; the verdict keeps them."""

@@ -28,7 +28,7 @@ class Contributions:
     counted: BoolArray  # this and the next two: one entry per list
     gain: FloatArray
     share: FloatArray
-    support: float  # share of all lists
+    support: float  # share of the lists that the policy changes
     effective_sample_size: float | None = None
     largest_weight: float | None = None
     extra_variance: float = 0.0  # variance of the value that resampling lists does not show
@@ -76,7 +76,7 @@ def where_supported(held: Holdout, reward: ObservedReward, matched: Matched, wei
         counted,
         gain,
         counted.astype(np.float64),
-        float(lists / held.logged.sum()),
+        share_supported(held, matched.supported),
         *weights,
     )
 
@@ -92,10 +92,19 @@ def everywhere(held: Holdout, reward: ObservedReward, matched: Matched, clip: fl
         every > 0,
         gain,
         every,
-        float(held.logged[matched.supported | kept].sum() / held.logged.sum()),
+        share_supported(held, matched.supported),
         *summarize_weights(held, np.where(own, 0.0, matched.weight)),
         max_gain=clip * highest_reward(held, reward) if isfinite(clip) else None,
     )
+
+
+def share_supported(held: Holdout, supported: BoolArray) -> float:
+    """The share of lists in contexts with support, of those that the policy changes; 1 where it changes none.
+
+    Lists that stay as they are would support any policy, whatever it does elsewhere.
+    """
+    changed = held.per_context(held.n * ~held.stays)
+    return float(changed[supported].sum() / changed.sum()) if changed.any() else 1.0
 
 
 def summarize_weights(held: Holdout, weight: FloatArray) -> tuple[float, float]:
