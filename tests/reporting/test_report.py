@@ -60,8 +60,8 @@ def test_its_estimates_are_those_of_evaluate_and_its_verdict_that_of_gate(folder
     assert data["estimates"] == [asdict(one) for one in evaluate(policy, log, confidence=0.9, seed=3)]
     verdict = gate(policy, log, confidence=0.9, seed=3)
     word = {"pass": "The gate passes", "fail": "The gate fails", "unknown": "The gate cannot tell"}[verdict.verdict]
-    shown = {"verdict": verdict.verdict, "word": word, "why": verdict.why, "min_lift": 0.0, "segments": []}
-    assert data["verdict"] == shown
+    shown = {"verdict": verdict.verdict, "word": word, "why": verdict.why, "min_lift": 0.0}
+    assert data["verdict"] == {**shown, "acknowledged": [], "segments": []}
 
 
 def test_what_was_ranked_here_and_now_needs_no_files(folder: Path) -> None:
@@ -81,6 +81,31 @@ def test_without_training_it_says_what_it_does_not_know(folder: Path) -> None:
     page = page_of(folder)
     assert "Only listed items have scores" in page
     assert "describe the holdout" in page
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"personalised": True}, {"acknowledge": ["click-model"], "estimator": "dm(model=cm)"}, {"min_support": 1.0}],
+    ids=["personalised", "acknowledge", "min_support"],
+)
+def test_its_gate_takes_what_the_gate_takes(options: dict[str, Any], folder: Path) -> None:
+    policy, log = folder / "policy.parquet", folder / "held_out.parquet"
+    verdict = gate(policy, log, **options)
+    assert verdict.why != gate(policy, log, estimator=options.get("estimator", "dr(clip=10)")).why
+    assert bool(verdict.acknowledged) == ("acknowledge" in options)
+    data = report(policy, log, to=folder / "python.html", **options)["verdict"]
+    assert (data["verdict"], data["why"], data["acknowledged"]) == (
+        *(verdict.verdict, verdict.why),
+        list(verdict.acknowledged),
+    )
+    words: dict[str, list[object]] = {
+        "personalised": ["--personalised"],
+        "acknowledge": ["--acknowledge", "click-model"],
+    }
+    words |= {"min_support": ["--min-support", 1.0], "estimator": ["-e", options.get("estimator")]}
+    page = unescape(page_of(folder, *(word for name in options for word in words[name])))
+    assert page == unescape((folder / "python.html").read_text(encoding="utf-8"))
+    assert all(f"Acknowledged: {one}" in page for one in verdict.acknowledged)
 
 
 def test_any_click_is_another_reward(folder: Path) -> None:

@@ -10,8 +10,8 @@ from rich.markup import escape
 import prudent
 from prudent.base.text import plain, several
 from prudent.cli.options import (
-    Acknowledge,
     By,
+    GateOptions,
     Holdout,
     HoldoutLog,
     Interval,
@@ -19,10 +19,7 @@ from prudent.cli.options import (
     LogOptions,
     Logs,
     MaxRejected,
-    MinLift,
-    MinSupport,
     OneSided,
-    Personalised,
     PolicyFile,
     Propensity,
     Replicates,
@@ -89,21 +86,14 @@ def gate_command(
     policy: PolicyFile,
     log: HoldoutLog,
     columns: LogOptions,
-    min_lift: MinLift = None,
-    confidence: OneSided = None,
+    rule: GateOptions,
     estimator: Annotated[
         str | None, option("--estimator", "-e", help="The estimator that decides: {estimators}.")
     ] = None,
-    reward: Reward = None,
+    confidence: OneSided = None,
     interval: Interval = None,
     replicates: Replicates = None,
     seed: Seed = None,
-    min_support: MinSupport = None,
-    acknowledge: Acknowledge = None,
-    personalised: Personalised = False,
-    propensity: Propensity = None,
-    segment: Segment = None,
-    max_rejected: MaxRejected = None,
     as_json: Json = False,
 ) -> None:
     """Decide whether to roll out a policy, by exit code.
@@ -111,13 +101,9 @@ def gate_command(
     0 if its lift over the logged lists is above the minimum, with this confidence; else 1: it is not, or the holdout
     cannot tell.
     """
-    settings = only_set(min_lift=min_lift, confidence=confidence, estimator=estimator, reward=reward, interval=interval)
-    settings |= only_set(
-        replicates=replicates, seed=seed, min_support=min_support, acknowledge=acknowledge, personalised=personalised
-    )
-    settings |= only_set(propensity=propensity, segment=segment, max_rejected=max_rejected)
+    settings = only_set(estimator=estimator, confidence=confidence, interval=interval, replicates=replicates, seed=seed)
     with busy("Evaluating"):
-        verdict = prudent.gate(policy, log, engine=columns.engine, **settings, **columns.settings)
+        verdict = prudent.gate(policy, log, engine=columns.engine, **settings, **rule.settings, **columns.settings)
     _exit(verdict.verdict, verdict.sentence, verdict.to_json() if as_json else None, *map(str, verdict.segments))
 
 
@@ -127,29 +113,20 @@ def gate_contexts_command(
     log: HoldoutLog,
     to: Annotated[Path, option("--to", "-o", help="The mixed policy to write.")],
     columns: LogOptions,
-    min_lift: MinLift = None,
-    confidence: OneSided = None,
+    rule: GateOptions,
     estimator: Annotated[
         str | None, option("--estimator", "-e", help="An estimator with the click model to compare under: dm, dr.")
     ] = None,
-    reward: Reward = None,
-    min_support: MinSupport = None,
-    acknowledge: Acknowledge = None,
-    personalised: Personalised = False,
-    propensity: Propensity = None,
-    segment: Segment = None,
-    max_rejected: MaxRejected = None,
+    confidence: OneSided = None,
     as_json: Json = False,
 ) -> None:
     """Decide context by context, and write a mixed policy.
 
     It has the new list where a click model finds it better with this confidence, else the incumbent list. Exit code 0 if any list is new; else 1.
     """  # noqa: E501 (a line break here would be one in a terminal)
-    settings = only_set(min_lift=min_lift, confidence=confidence, estimator=estimator, reward=reward)
-    settings |= only_set(min_support=min_support, acknowledge=acknowledge, personalised=personalised)
-    settings |= only_set(propensity=propensity, segment=segment, max_rejected=max_rejected)
+    settings = only_set(estimator=estimator, confidence=confidence) | rule.settings | columns.settings
     with busy("Evaluating"):
-        mixture = prudent.gate_contexts(policy, log, to=to, engine=columns.engine, **settings, **columns.settings)
+        mixture = prudent.gate_contexts(policy, log, to=to, engine=columns.engine, **settings)
     written = [*map(str, mixture.segments), *([] if mixture.mixed is None else [f"The mixed policy is in {to}."])]
     _exit(mixture.verdict, mixture.why, mixture.to_json() if as_json else None, *written)
 

@@ -114,23 +114,6 @@ Segment = Annotated[
         help="Column to test for confounding, such as the device; any type; repeatable.",
     ),
 ]
-MinLift = Annotated[
-    float | None, option("--min-lift", parser=fraction, help="Pass if the lift is above this: 0.01 is +1%.")
-]
-MinSupport = Annotated[
-    float | None,
-    option("--min-support", parser=fraction, help="Unknown if support is below this share of changed lists."),
-]
-Acknowledge = Annotated[
-    list[str] | None,
-    option(
-        "--acknowledge",
-        help="A refusal that you take the responsibility for: click-model, confounding or trust-bias; repeatable.",
-    ),
-]
-Personalised = Annotated[
-    bool, option("--personalised", help="Production chooses lists by something about the user; needs --propensity.")
-]
 OneSided = Annotated[float | None, option("--confidence", parser=fraction, help="Confidence level, one-sided.")]
 Interval = Annotated[
     Literal["bootstrap", "bernstein"] | None,
@@ -144,6 +127,11 @@ Replicates = Annotated[int | None, option("--replicates", help="Bootstrap replic
 
 
 # --- groups -----------------------------------------------------------------------------------------------------------
+
+
+def _settings(group: Any, *without: str) -> dict[str, Any]:
+    """The options of a group that were set, by name."""
+    return only_set(**{f.name: getattr(group, f.name) for f in fields(group) if f.name not in without})
 
 
 @dataclass(frozen=True)
@@ -171,7 +159,7 @@ class LogOptions:
     @property
     def settings(self) -> dict[str, Any]:
         """Arguments of `as_log`: what is set."""
-        return only_set(**{f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("memory", "threads")})
+        return _settings(self, "memory", "threads")
 
     @property
     def engine(self) -> "prudent.DuckDB":
@@ -208,7 +196,39 @@ class DayOptions:
     @property
     def settings(self) -> dict[str, Any]:
         """Arguments of `Counts.read`."""
-        return only_set(**{f.name: getattr(self, f.name) for f in fields(self)})
+        return _settings(self)
+
+
+@dataclass(frozen=True)
+class GateOptions:
+    """What decides whether a policy passes, and what the holdout has for it."""
+
+    reward: Reward = None
+    min_lift: Annotated[
+        float | None, option("--min-lift", parser=fraction, help="Pass if the lift is above this: 0.01 is +1%.")
+    ] = None
+    min_support: Annotated[
+        float | None,
+        option("--min-support", parser=fraction, help="Unknown if support is below this share of changed lists."),
+    ] = None
+    acknowledge: Annotated[
+        list[str] | None,
+        option(
+            "--acknowledge",
+            help="A refusal that you take the responsibility for: click-model, confounding or trust-bias; repeatable.",
+        ),
+    ] = None
+    personalised: Annotated[
+        bool, option("--personalised", help="Production chooses lists by something about the user; needs --propensity.")
+    ] = False
+    propensity: Propensity = None
+    segment: Segment = None
+    max_rejected: MaxRejected = None
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Arguments of `prudent.gate`: what is set."""
+        return _settings(self)
 
 
 @dataclass(frozen=True)

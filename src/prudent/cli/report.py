@@ -9,17 +9,13 @@ import prudent
 from prudent.base.text import number, several
 from prudent.cli.options import (
     DayOptions,
+    GateOptions,
     HoldoutLog,
     Json,
     LogOptions,
-    MaxRejected,
     Memory,
-    MinLift,
     PolicyFile,
-    Propensity,
-    Reward,
     Seed,
-    Segment,
     Threads,
     To,
     command,
@@ -36,6 +32,7 @@ def report_command(
     log: HoldoutLog,
     to: To,
     columns: LogOptions,
+    rule: GateOptions,
     days: DayOptions,
     scores: Annotated[
         Path | None, typer.Option(help="Scores of the policy (rank --scores), which explain items that are not listed.")
@@ -48,34 +45,28 @@ def report_command(
     estimator: Annotated[
         str | None, option("--estimator", "-e", help="The estimator of the gate: {estimators}.")
     ] = None,
-    reward: Reward = None,
-    min_lift: MinLift = None,
     confidence: Annotated[
         float | None, option("--confidence", parser=fraction, help="Confidence level of the intervals and the gate.")
     ] = None,
-    propensity: Propensity = None,
-    segment: Segment = None,
     seed: Seed = None,
-    max_rejected: MaxRejected = None,
     as_json: Json = False,
 ) -> None:
     """Write an HTML report: what would change, how certain, and why.
 
     One file that opens from disk, without a network.
     """
-    settings = only_set(scores=scores, train=train, title=title, estimator=estimator, reward=reward, min_lift=min_lift)
-    settings |= only_set(confidence=confidence, seed=seed, propensity=propensity, max_rejected=max_rejected)
-    settings |= only_set(segment=segment)
+    settings = only_set(scores=scores, train=train, title=title, estimator=estimator, confidence=confidence, seed=seed)
+    settings |= rule.settings | days.settings | columns.settings
     with busy("Evaluating and explaining"):
-        data = prudent.report(
-            policy, log, to=to, engine=columns.engine, **settings, **days.settings, **columns.settings
-        )
+        data = prudent.report(policy, log, to=to, engine=columns.engine, **settings)
     contexts, change = data["contexts"], data["change"]
     if as_json:
         parts = {name: data[name] for name in ("title", "verdict", "headline", "change", "estimates")}
         print_json({"output": str(to), "explorable": len(contexts["shown"]), **parts})
         return
     say(f"{data['verdict']['word']}: {data['verdict']['why']}")
+    for line in data["verdict"]["acknowledged"]:
+        say(f"Acknowledged: {line}")
     if not change["holdout"]:
         say("No context of the policy is in the holdout, so the incumbent lists are unknown.")
     elif change["differ"] is not None:

@@ -1,6 +1,6 @@
 """`prudent.report`: the verdict, the estimates and the lists behind them, in one HTML file."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 from os import PathLike
@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from prudent.base.errors import LogError
+from prudent.base.spec import check_share
 from prudent.click_models.check import check
 from prudent.click_models.compare import compare
 from prudent.click_models.comparison import Comparison
@@ -23,6 +24,7 @@ from prudent.evaluation.evaluate import DECIDES, DEFAULTS, evaluate_holdout
 from prudent.evaluation.gate import gate_holdout, gate_settings
 from prudent.evaluation.holdout_log import HoldoutLog, PolicyLike, open_holdout
 from prudent.evaluation.intervals import Settings
+from prudent.evaluation.refusals import MIN_SUPPORT, read_acknowledged
 from prudent.logs.formats import find_files
 from prudent.logs.log import Log, as_log
 from prudent.policies.policy import Policy, as_policy
@@ -50,6 +52,9 @@ def report(
     estimator: str | Estimator = DECIDES,
     reward: ObservedReward = "clicks",
     min_lift: float = 0.0,
+    min_support: float = MIN_SUPPORT,
+    acknowledge: Sequence[str] | str = (),
+    personalised: bool = False,
     confidence: float = 0.95,
     seed: int = 0,
     engine: DuckDB | None = None,
@@ -68,7 +73,7 @@ def report(
     train, since, until, half_life
         The training log, or its counts and their days, as in `prudent.rank`; a policy fresh from `rank` has them.
         Without them, incumbent lists come from the holdout, and clicks of single items are not shown.
-    estimator, min_lift
+    estimator, min_lift, min_support, acknowledge, personalised
         As in `prudent.gate`.
     reward, confidence, seed
         As in `prudent.evaluate`.
@@ -84,6 +89,8 @@ def report(
     chosen = estimators.resolve(estimator)
     settings = Settings(reward, confidence, seed=seed)
     gate_by = gate_settings(min_lift, confidence, reward, seed=seed)
+    check_share("min_support", min_support)
+    read_acknowledged(acknowledge)
     check_max_rejected(max_rejected)
     engine, folder = engine or DuckDB(), TemporaryFolder()
     policy, log = as_policy(policy, scores), log if isinstance(log, Counts) else as_log(log, engine=engine, **columns)
@@ -95,7 +102,7 @@ def report(
     holdout_log, holdout = _holdout(policy, log, engine, max_rejected, folder.path / "holdout.parquet")
     every = {str(one): one for one in (*map(parse, DEFAULTS), chosen)}
     evaluation = evaluate_holdout(holdout, list(every.values()), settings)
-    verdict = gate_holdout(holdout, chosen, gate_by, min_lift)
+    verdict = gate_holdout(holdout, chosen, gate_by, min_lift, min_support, acknowledge, personalised)
 
     training: Log | None = None
     counts = policy.counts

@@ -69,6 +69,7 @@ def summarize(
             "verdict": verdict.verdict,
             "word": _WORDS[verdict.verdict],
             "why": verdict.why,
+            "acknowledged": [plain(one) for one in verdict.acknowledged],
             "min_lift": verdict.min_lift,
             "segments": [plain(str(one)) for one in verdict.segments],
         },

@@ -1,6 +1,6 @@
 """What every estimator offers, and how weighted lists become a value."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import isfinite
 from typing import ClassVar, Protocol
 
@@ -8,6 +8,7 @@ import numpy as np
 
 from prudent.base.arrays import BoolArray, FloatArray
 from prudent.base.spec import Registry
+from prudent.click_models import ClickModel, click_models
 from prudent.click_models.rewards import ObservedReward
 from prudent.evaluation.holdout import CannotTellError, Holdout
 from prudent.evaluation.weighting import Matched
@@ -45,6 +46,16 @@ class Estimator(Protocol):
     def contributions(self, held: Holdout, reward: ObservedReward) -> Contributions:
         """The value of the policy's lists on the holdout, list by list; `CannotTellError` without support."""
         ...
+
+
+@dataclass(frozen=True)
+class ModelEstimator(Estimator):
+    """An estimator that depends on a click model, given as such or spelled."""
+
+    model: ClickModel = field(default_factory=lambda: click_models.parse("auto"))
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "model", click_models.resolve(self.model))
 
 
 estimators: Registry[Estimator] = Registry(

@@ -1,20 +1,19 @@
 """Inverse propensity scoring of clicks."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from math import inf
 from typing import ClassVar
 
 import numpy as np
 
 from prudent.base.spec import check_clip
-from prudent.click_models import ClickModel, click_models
 from prudent.click_models.likelihood import posterior_mean
 from prudent.click_models.rewards import ObservedReward
 from prudent.evaluation.direct import direct
 from prudent.evaluation.estimators.base import (
     NOT_A_SUM,
     Contributions,
-    Estimator,
+    ModelEstimator,
     check_support,
     estimators,
     where_supported,
@@ -25,7 +24,7 @@ from prudent.evaluation.weighting import Matched, by_frequency, sum_positions
 
 @estimators.register("cips")
 @dataclass(frozen=True)
-class ClickIps(Estimator):
+class ClickIps(ModelEstimator):
     """Observed clicks, weighted by how much more likely they are in the policy's list.
 
     ``Σᵢ mean over lists with item i of yᵢ · P(click on i | policy's list) / P(click on i | logged list)``, with
@@ -37,11 +36,10 @@ class ClickIps(Estimator):
 
     words: ClassVar[str] = "inverse click probabilities"
 
-    model: ClickModel = field(default_factory=lambda: click_models.parse("auto"))
     clip: float = inf
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "model", click_models.resolve(self.model))  # accepts a spelling too
+        super().__post_init__()
         check_clip(self.clip)
 
     def contributions(self, held: Holdout, reward: ObservedReward) -> Contributions:

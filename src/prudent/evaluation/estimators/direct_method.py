@@ -1,21 +1,20 @@
 """The direct method: the expected reward under a click model."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
 
-from prudent.click_models import ClickModel, click_models
 from prudent.click_models.rewards import ObservedReward
 from prudent.evaluation.direct import direct
-from prudent.evaluation.estimators.base import Contributions, Estimator, check_support, estimators, where_supported
+from prudent.evaluation.estimators.base import Contributions, ModelEstimator, check_support, estimators, where_supported
 from prudent.evaluation.holdout import Holdout
 from prudent.evaluation.weighting import Matched
 
 
 @estimators.register("dm")
 @dataclass(frozen=True)
-class DirectMethod(Estimator):
+class DirectMethod(ModelEstimator):
     """The expected reward under a click model fitted to the holdout (direct method).
 
     Needs neither the policy's lists nor its items at their positions in the holdout, only its items at any position.
@@ -24,11 +23,6 @@ class DirectMethod(Estimator):
     """
 
     words: ClassVar[str] = "click model alone"
-
-    model: ClickModel = field(default_factory=lambda: click_models.parse("auto"))
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "model", click_models.resolve(self.model))  # accepts a spelling too
 
     def contributions(self, held: Holdout, reward: ObservedReward) -> Contributions:
         """The expected rewards of lists."""

@@ -1,6 +1,6 @@
 """The cascade doubly robust estimator."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from math import inf
 from typing import ClassVar
 
@@ -8,12 +8,11 @@ import numpy as np
 
 from prudent.base.arrays import FloatArray
 from prudent.base.spec import check_clip
-from prudent.click_models import ClickModel, click_models
 from prudent.click_models.rewards import ObservedReward
 from prudent.evaluation.direct import Direct, direct
 from prudent.evaluation.estimators.base import (
     Contributions,
-    Estimator,
+    ModelEstimator,
     check_support,
     estimators,
     where_supported,
@@ -27,7 +26,7 @@ _ITEMS = "all items of the policy's list, at any position"
 
 @estimators.register("dr")
 @dataclass(frozen=True)
-class DoublyRobust(Estimator):
+class DoublyRobust(ModelEstimator):
     """``Σₖ w₁:ₖ (rₖ − Qₖ) + w₁:ₖ₋₁ Qₖ``, the cascade doubly robust estimator (Kiyohara et al. 2022).
 
     w₁:ₖ = 1{A[:k] = B[:k]}/P(A[:k]), and Qₖ is the reward that a click model expects from position k on. Where P is a
@@ -39,11 +38,10 @@ class DoublyRobust(Estimator):
 
     words: ClassVar[str] = "doubly robust"
 
-    model: ClickModel = field(default_factory=lambda: click_models.parse("auto"))
     clip: float = inf
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "model", click_models.resolve(self.model))  # accepts a spelling too
+        super().__post_init__()
         check_clip(self.clip)
 
     def contributions(self, held: Holdout, reward: ObservedReward) -> Contributions:
