@@ -21,7 +21,7 @@ from prudent.evaluation.evaluate import Evaluation, in_words
 from prudent.evaluation.intervals import Estimate
 from prudent.evaluation.rollout import gate_contexts
 from prudent.storage.manifest import Manifest, Source, Tally
-from tests.command import run
+from tests.command import run, run_process
 from tests.evaluation import reference
 from tests.evaluation.reference import Logged
 
@@ -491,13 +491,20 @@ def test_evaluate_says_the_same_once(files: tuple[Path, Path]) -> None:
     assert "with confidence 90%" in done.text
 
 
-@pytest.mark.parametrize("estimator", ["ips", "dr(model=dcm, clip=10)"])
-def test_no_heading_and_no_number_breaks(files: tuple[Path, Path], estimator: str) -> None:
-    """Of a table in eighty letters only the last heading breaks, between its words; a wider one goes out as lines."""
-    done = run("evaluate", files[0], "--log", files[1], "-e", estimator)
-    row = next(line for line in done.out.splitlines() if line.startswith(estimator))
-    assert len(row.split("to")) == 3, "both intervals are whole"
-    assert "effective" in done.out
+@pytest.mark.parametrize("estimator", [[], ["-e", "dr(model=dcm, clip=10)"]])
+def test_the_table_fits_into_eighty_letters(files: tuple[Path, Path], estimator: list[str]) -> None:
+    """Headings break, between words; cells do not."""
+    done = run_process("evaluate", *(files[0], "--log", files[1]), *estimator, env={"COLUMNS": "80"})
+    lines = done.out.partition("\n\n")[0].splitlines()
+    assert max(map(len, lines)) <= 80
+    row = next(line for line in lines if line.startswith((estimator or ["", "dr(clip=10)"])[1]))
+    assert re.search(r" [+−][\d.]+ to [+−][\d.]+ ", row), "the interval is whole"
+    assert any("effective" in line for line in lines)
+
+
+def test_a_table_that_cannot_fit_goes_out_whole(files: tuple[Path, Path]) -> None:
+    done = run_process("evaluate", files[0], "--log", files[1], "-e", "dr", env={"COLUMNS": "40"})
+    assert any(line.startswith("estimator") and line.endswith("Γ") for line in done.out.splitlines())
 
 
 def test_the_next_command_reads_the_log_alike(tmp_path: Path) -> None:

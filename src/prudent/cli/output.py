@@ -78,19 +78,17 @@ def say_next(*command: object) -> None:
 
 
 def print_table(columns: Columns, rows: Rows, title: str = "", wide: bool = False) -> None:
-    """Print a table; a `wide` one overflows a narrow terminal instead of breaking numbers, all but the last heading."""
+    """Print a table; a `wide` one breaks headings in a narrow terminal, and overflows it rather than break a cell."""
     table = rich_table(columns, rows, title)
-    if not wide:
+    lines = text_table(columns, rows).splitlines()
+    if not wide or max(map(len, lines)) <= out.width:
         out.print(table)
         return
     table.padding = (0, 1, 0, 0)
-    for column in table.columns[:-1]:
-        column.no_wrap = True
-    last = str(table.columns[-1].header)
-    table.columns[-1].min_width = max(map(len, last.split()))
-    lines = text_table(columns, rows).splitlines()
-    least = max(map(len, lines)) - len(columns) + 1 - len(last) + table.columns[-1].min_width
-    if least <= out.width:
+    for column in table.columns:
+        words = [*str(column.header).split(), *map(str, column.cells)]
+        column.width = max(map(len, words))
+    if sum(column.width + 1 for column in table.columns if column.width) - 1 <= out.width:
         out.print(table)
     else:  # rich would cut it
         for line in [*([title] if title else []), *lines]:

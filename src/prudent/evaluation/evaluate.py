@@ -101,7 +101,7 @@ class Evaluation(Result):
 
     def table(self) -> tuple[Columns, Rows]:
         """The estimates with a number, as people read them."""
-        headings = ("estimator", "logged", "value", "interval", "lift", "interval, %", "support", "effective size", "Γ")
+        headings = ("estimator", "logged", "value", "lift", "interval, %", "support", "effective size", "Γ")
         columns = [Column(name, align="right" if i else "left") for i, name in enumerate(headings)]
         return columns, [_row(one) for one in self if one.known]
 
@@ -134,7 +134,6 @@ def _row(one: Estimate) -> tuple[str, ...]:
         one.estimator,
         number(one.logged),
         number(one.value),
-        f"{number(one.low)} to {_upper(one.high)}",
         percent(one.lift, signed=True),
         MISSING if one.lift is None else _lift_interval(one).replace("%", ""),
         percent(one.support),
@@ -152,10 +151,6 @@ def gamma(one: Estimate) -> str:
 
 def _lift_interval(one: Estimate) -> str:
     return f"{percent(one.lift_low, signed=True)} to {percent(one.lift_high, signed=True)}"
-
-
-def _upper(high: float | None) -> str:
-    return "∞" if high is None else number(high)
 
 
 def _verdict(one: Estimate, confidence: float) -> str:
