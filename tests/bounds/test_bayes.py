@@ -78,7 +78,7 @@ def test_the_truth_falls_anywhere_in_its_posterior(alpha: float, beta: float) ->
     assert np.sum((observed - expected) ** 2 / expected) < 43.8
 
 
-@pytest.mark.parametrize("probability", [1e-6, 0.005, 0.025, 0.1, 0.25, 0.5])
+@pytest.mark.parametrize("probability", [0.0025, 0.005, 0.025, 0.1, 0.25, 0.5])
 @pytest.mark.parametrize("least", [0.03, 0.5])
 def test_the_table_for_many_pairs_agrees_with_scipy(probability: float, least: float) -> None:
     """Also where the parameters lie beyond its reach, as some do here."""
@@ -98,7 +98,7 @@ def test_the_table_says_the_same_whatever_else_is_asked() -> None:
     np.testing.assert_array_equal(together, np.concatenate(apart))
 
 
-@pytest.mark.parametrize(("alpha", "probability"), [(0.01, 0.1), (0.055, 5e-25)])
+@pytest.mark.parametrize(("alpha", "probability"), [(0.01, 0.1), (0.055, 1e-6)])
 def test_the_table_is_left_alone_where_it_would_be_wrong(alpha: float, probability: float) -> None:
     """Beyond its reach, and where a quantile underflows at its edge."""
     quantile = beta_quantile(np.full(10, alpha), np.full(10, 2.0), probability)

@@ -283,8 +283,11 @@ def test_many_rows_start_from_a_few(monkeypatch: pytest.MonkeyPatch) -> None:
     np.testing.assert_allclose(Exposure().score(some).lower, straight.lower, atol=1e-6)
 
 
-def test_trigamma_agrees_with_scipy() -> None:
-    from scipy.special import polygamma
+def test_log_gamma_and_its_derivatives_agree_with_scipy() -> None:
+    from scipy.special import gammaln, polygamma, psi
 
     x = np.logspace(-8, 6, 200)
-    np.testing.assert_allclose(beta_binomial._trigamma(x), polygamma(1, x), rtol=1e-11)
+    value, first, second = beta_binomial._log_gamma(x)
+    np.testing.assert_allclose(value, gammaln(x), rtol=1e-12, atol=1e-13)
+    np.testing.assert_allclose(first, psi(x), rtol=1e-12, atol=1e-13)
+    np.testing.assert_allclose(second, polygamma(1, x), rtol=1e-12)

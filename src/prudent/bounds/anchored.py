@@ -1,14 +1,16 @@
 """Production's order, from which an item rises only on evidence: the default."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 
 from prudent.base.arrays import FloatArray
 from prudent.base.numerics.beta_quantile import TABLE_FROM
 from prudent.base.text import percent
-from prudent.bounds.base import Anchor, Bound, Scores, bounds, check_delta
+from prudent.bounds.base import Anchor, Bound, Once, Scores, bounds, check_delta
 from prudent.bounds.bayes import Prior, PriorRule, posterior
 from prudent.bounds.exposure import centred_log
 from prudent.bounds.hierarchical import HierarchicalPrior, fit_prior
@@ -97,6 +99,10 @@ class _Learned(Bound):
     prior: AnchoredPrior
     tabulated: bool
 
+    def fitted(self, evidence: Evidence) -> Mapping[str, Any]:
+        """Those of the prior."""
+        return self.prior.of(evidence).fitted
+
     def score(self, evidence: Evidence) -> Scores:
         """Quantile and mean of the posterior, and the anchor."""
         prior = self.prior.of(evidence)
@@ -109,7 +115,7 @@ class _Learned(Bound):
             prior.fitted,
             upper=partial(after.upper, level=self.delta / 2),
             anchor=Anchor(
-                partial(after.quantile, level=STAY * self.delta),
+                Once(partial(after.quantile, level=STAY * self.delta), len(clicked)),
                 contexts[evidence.context] if self.prior.opposed else clicked,
             ),
             list_level=self.delta / 2,

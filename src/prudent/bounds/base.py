@@ -15,6 +15,20 @@ OfRows = Callable[[IntArray], FloatArray]
 """A number for each of some rows; quantiles cost more than all else, and few rows need more than one."""
 
 
+class Once:
+    """The same numbers, each computed when its row is first asked for."""
+
+    def __init__(self, compute: OfRows, rows: int) -> None:
+        self._compute, self._known = compute, np.full(rows, np.nan)
+
+    def __call__(self, rows: IntArray) -> FloatArray:
+        """The numbers of some rows."""
+        new = rows[np.isnan(self._known[rows])]
+        if new.size:
+            self._known[new] = self._compute(new)
+        return self._known[rows]
+
+
 class Anchor(NamedTuple):
     """How an item of the incumbent list keeps its place: one that leads passes it if its lower bound exceeds `stay`."""
 
@@ -57,6 +71,10 @@ class Bound(Protocol):
         the number of all pairs to score, stays the same.
         """
         return self
+
+    def fitted(self, evidence: Evidence) -> Mapping[str, Any]:
+        """The fitted parameters alone: `Scores.fitted`."""
+        return self.score(evidence).fitted
 
     def lower(self, evidence: Evidence) -> FloatArray:
         """The lower bounds alone."""

@@ -80,6 +80,10 @@ class LearnedQuantile(Bound):
         """Quantile and mean of the posterior."""
         return posterior_scores(evidence, self.rule.of(evidence), self.delta, self.tabulated)
 
+    def fitted(self, evidence: Evidence) -> Mapping[str, Any]:
+        """Those of the prior."""
+        return self.rule.of(evidence).fitted
+
 
 @dataclass(frozen=True)
 class GivenPrior(PriorRule):
@@ -144,7 +148,7 @@ class BetaPosterior(NamedTuple):
 
     alpha: FloatArray
     beta: FloatArray
-    tabulated: bool  # whether lower quantiles come from a table: see `beta_quantile`
+    tabulated: bool  # whether quantiles come from a table: see `beta_quantile`
 
     def scores(self, level: float) -> tuple[FloatArray, FloatArray]:
         """The quantile and the mean of every pair."""
@@ -157,6 +161,8 @@ class BetaPosterior(NamedTuple):
 
     def upper(self, rows: IntArray, level: float) -> FloatArray:
         """The values that some pairs exceed with a probability of `level`."""
+        if self.tabulated:
+            return self.quantile(rows, 1 - level)
         return np.asarray(betainccinv(self.alpha[rows], self.beta[rows], level))
 
 

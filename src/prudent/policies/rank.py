@@ -275,10 +275,12 @@ def learn(request: Request, extent: Extent, counts: Counts, samples: Callable[[]
             PrudentWarning,
             stacklevel=3,
         )
-    scores = bound.score(evidence)
+    scores = bound.score(evidence.select(evidence.context == evidence.context[:1]))  # what kind of scores they are
     if request.max_moves is not None and scores.anchor is None:
         raise UsageError(f"{request.bound} does not start from the incumbent list: max_moves needs bound=anchored.")
-    return Plan(choice, fitted, bound, length, request.min_lists, request.max_moves, scores.fitted, scores.list_level)
+    return Plan(
+        choice, fitted, bound, length, request.min_lists, request.max_moves, bound.fitted(evidence), scores.list_level
+    )
 
 
 # --- ranking some contexts --------------------------------------------------------------------------------------------

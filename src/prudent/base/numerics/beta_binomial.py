@@ -8,7 +8,7 @@ from copy import copy
 from typing import NamedTuple, Self
 
 import numpy as np
-from scipy.special import expit, gammaln, logit, psi
+from scipy.special import expit, logit
 
 from prudent.base.arrays import FloatArray, IntArray
 
@@ -106,13 +106,11 @@ class BetaBinomial:
         high = np.array([_COEFFICIENT] * (start.size - 1) + [LOG_STRENGTH[1]])
         low = np.array([-_COEFFICIENT] * (start.size - 1) + [LOG_STRENGTH[0]])
         here = np.clip(start, low, high)
-        at = self.terms(here)
         if self.positive.size > _CHEAP_ROWS:  # the first steps need not be exact: take them on every tenth row
             few = slice(None, None, 10)
             columns = [column[few] for column in self.columns]
-            there, _ = type(self)(self.positive[few], self.negative[few], columns, self.offset[few]).maximum(here)
-            new = self.terms(there)
-            here, at = (there, new) if new.value > at.value else (here, at)
+            here, _ = type(self)(self.positive[few], self.negative[few], columns, self.offset[few]).maximum(here)
+        at = self.terms(here)
         damping = 1e-6
         for _ in range(200):
             free = ~((here <= low) & (at.gradient < 0) | (here >= high) & (at.gradient > 0))
@@ -145,21 +143,37 @@ def rise(a: FloatArray, n: FloatArray, rows: IntArray) -> tuple[FloatArray, Floa
     value, first, second = np.zeros((3, a.size))
     low = a[rows]
     high = low + n[rows]
-    value[rows] = gammaln(high) - gammaln(low)
-    first[rows] = psi(high) - psi(low)
-    second[rows] = _trigamma(high) - _trigamma(low)
+    for start in range(0, rows.size, _CHUNK):
+        some = slice(start, start + _CHUNK)
+        value[rows[some]], first[rows[some]], second[rows[some]] = _log_gamma(high[some]) - _log_gamma(low[some])
     return value, first, second
 
 
-def _trigamma(x: FloatArray) -> FloatArray:
-    """ψ′ to 12 digits by recurrence and Stirling's series; a tenth of the cost of scipy's general polygamma."""
-    total = np.zeros_like(x)
-    for shift in range(10):
-        total += 1 / (x + shift) ** 2
-    y = 1 / (x + 10)
-    square = y * y
-    series = 1 / 6 - square * (1 / 30 - square * (1 / 42 - square * (1 / 30 - square * 5 / 66)))
-    return np.asarray(total + y + square / 2 + y * square * series)
+_CHUNK = 8_192  # rows at a time: arrays of 64 kB stay in the cache
+_SHIFT = 7
+
+
+def _log_gamma(x: FloatArray) -> FloatArray:
+    """Log Γ, ψ and ψ′ to 13 digits, by recurrence and Stirling's series: a sixth of the cost of three of scipy's."""
+    product, inverse, square = np.ones_like(x), np.zeros_like(x), np.zeros_like(x)
+    for _ in range(_SHIFT):
+        over = 1 / x
+        product *= x
+        inverse += over
+        square += over * over
+        x = x + 1
+    y, log = 1 / x, np.log(x)
+    z = y * y
+    value = y * (1 / 12 - z * (1 / 360 - z * (1 / 1260 - z * (1 / 1680 - z * (1 / 1188 - z * 691 / 360360)))))
+    first = z * (1 / 12 - z * (1 / 120 - z * (1 / 252 - z * (1 / 240 - z * (1 / 132 - z * 691 / 32760)))))
+    second = y * z * (1 / 6 - z * (1 / 30 - z * (1 / 42 - z * (1 / 30 - z * (5 / 66 - z * 691 / 2730)))))
+    return np.array(
+        [
+            (x - 0.5) * log - x + np.log(2 * np.pi) / 2 + value - np.log(product),
+            log - y / 2 - first - inverse,
+            y + z / 2 + second + square,
+        ]
+    )
 
 
 def combine(slopes: Sequence[float] | FloatArray, columns: Sequence[FloatArray]) -> FloatArray | float:

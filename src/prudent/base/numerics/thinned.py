@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import betaincinv, betaln, expit, log_expit, logit
+from scipy.special import betaincinv, betaln, expit, logit
 
 from prudent.base.arrays import FloatArray, IntArray
 from prudent.base.numerics.beta_quantile import beta_quantile
@@ -208,9 +208,10 @@ class _Grid:
         nodes = np.arange(-_REACH, _REACH + _STEP / 2, _STEP) / _STEP
         self.u = np.log(alpha / beta)[:, None] + nodes * self.step[:, None]
         a, b, p, m = (values[:, None] for values in thinned)
-        self.theta = expit(self.u)
+        odds = np.exp(-np.maximum(self.u, -700.0))  # against θ; exp and log are those that numpy vectorises
+        self.theta = 1 / (1 + odds)
         unclicked = np.maximum(1 - p * self.theta, 1e-300)
-        log_density = a * log_expit(self.u) + b * log_expit(-self.u) + m * np.log(unclicked)
+        log_density = m * np.log(unclicked) - (a + b) * np.log(1 + odds) - b * self.u
         self.density = np.exp(log_density - log_density.max(axis=1, keepdims=True))
         w = self.theta * (1 - self.theta)
         slope = self.density * (a * (1 - self.theta) - b * self.theta - m * p * w / unclicked)
