@@ -48,13 +48,13 @@ def make_counts(target: str, pairs: str) -> None:
     import duckdb
 
     from prudent.storage.counts_file import write_counts_file
-    from prudent.storage.manifest import Tally
+    from prudent.storage.manifest import Source, Tally
 
     connection = duckdb.connect(config={"memory_limit": MEMORY, "temp_directory": f"{target}.spill"})
     connection.execute("set preserve_insertion_order = false")
     cells = CELLS.format(pairs=pairs)
     ((lists,),) = connection.execute(f"select sum(n)::bigint from ({cells}) where position = 1").fetchall()
-    write_counts_file(connection, Path(target), cells=cells, lists=None, tally=Tally(lists))
+    write_counts_file(connection, Path(target), cells=cells, lists=None, source=Source((), Tally(lists)))
 
 
 def rank(counts: str, policy: str) -> None:

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 import prudent
 from prudent.counts.lists import ListBatch
 from prudent.storage import sketch
-from prudent.storage.counts_file import counts_footer, read_footer
+from prudent.storage.counts_file import counts_footer
+from prudent.storage.parquet import read_footer
 from prudent.storage.sketch import FEWEST_CONTEXTS
 from tests.reference import LoggedList
 from tests.strategies import as_batch, count, table

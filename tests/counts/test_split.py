@@ -86,10 +86,10 @@ def test_impressions_stay_whole(tmp_path: Path, ending: str) -> None:
 
 
 def test_the_order_of_rows_and_the_number_of_threads_do_not_matter(tmp_path: Path) -> None:
-    """To the byte."""
+    """To the byte, for a log of the same name."""
     made = []
     for number, records in enumerate([lists(20_000), lists(20_000)[::-1]]):
-        log = write(records, tmp_path / f"{number}.parquet")
+        log = write(records, tmp_path / "log.parquet")
         parts = prudent.split(log, tmp_path / f"{number}", engine=prudent.DuckDB(threads=number + 1))
         made.append([part.path.read_bytes() for part in (parts.train, parts.holdout)])
     assert made[0] == made[1]
@@ -198,6 +198,7 @@ def test_the_command(tmp_path: Path) -> None:
     parts = [tmp_path / "parts" / f"{name}.parquet" for name in ("train", "holdout")]
     assert sum(content(*parts).values()) == 400
     said = json.loads((tmp_path / "parts" / "holdout.parquet.manifest.json").read_text())
+    assert len(said["settings"].pop("id")) == 32
     assert said["settings"] == {"part": "holdout", "by": "hash", "holdout": 0.25, "seed": 0}
     assert said["results"]["lists"] == content(parts[1]).total()
     done = run("split", log, "--by", "time", "--time", "day", "-o", tmp_path / "parts", "--json")

@@ -379,7 +379,10 @@ def test_counts_and_policies_elsewhere(
     assert "_here" not in policy.counts.__dict__, "auto and Spark do not copy the cells"
     assert (made.sample().items == counts.sample().items).all()
     assert (elsewhere / "policy.manifest.json").read_text() == policy.manifest.to_text()
+    assert (elsewhere / "policy" / "_manifest.json").read_text() == policy.manifest.to_text()
     (elsewhere / "days/day=2026-11-15.manifest.json").unlink()
+    assert prudent.Counts.read("viewfs://elsewhere/logs/days", engine=remote).tally == made.tally
+    (elsewhere / "days/day=2026-11-15/_manifest.json").unlink()
     with pytest.raises(CountsError, match=r"no viewfs://.*day=2026-11-15\.manifest\.json, which has the tally"):
         prudent.Counts.read("viewfs://elsewhere/logs/days", engine=remote)
 

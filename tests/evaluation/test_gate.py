@@ -19,6 +19,7 @@ from prudent.policies.files import COLUMNS
 from tests.command import run
 from tests.evaluation.reference import Logged
 from tests.evaluation.small import arrays
+from tests.footers import rewrite_footer
 
 ESTIMATORS = ["ips", "snips", "prefix-ips", "ip-ips", "pi", "dm(model=cm)", "dr(model=cm)", "dr(model=cm, clip=10)"]
 
@@ -352,8 +353,8 @@ def test_manifests_tell_what_a_log_was_cut_from_and_counted_from(
     Path("log.parquet").unlink()
     Path("other.parquet").rename("log.parquet")
     assert gate("part.parquet", "log.parquet").startswith("pass"), "the file is another one now"
-    Path("parts/holdout.parquet.manifest.json").write_text("no JSON")
-    Path("parts/train.parquet.manifest.json").write_text("[1]")
+    for part, damaged in (("holdout", "no JSON"), ("train", "[1]")):
+        rewrite_footer(Path(f"parts/{part}.parquet"), prudent_manifest=damaged)
     assert gate("all.parquet", "parts/holdout.parquet").startswith("pass"), "nobody knows"
 
 

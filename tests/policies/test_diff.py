@@ -20,6 +20,7 @@ from prudent.policies.difference import Difference
 from prudent.policies.files import COLUMNS
 from prudent.storage.manifest import Days, Manifest, Source, Tally
 from tests.command import run
+from tests.footers import rewrite_footer
 from tests.strategies import count
 
 LENGTH = 3
@@ -453,14 +454,14 @@ def test_names_are_shown_and_not_obeyed(two: Path) -> None:
         ),
         (["old.parquet", "new.parquet", "--scores", "other.scores.parquet", "x"], 3, "scores of another policy than"),
         (["old.parquet", "new.parquet", "-o", "old.parquet"], 2, "old.parquet is named twice"),
-        (["old.parquet", "list.parquet"], 3, "list.parquet.manifest.json is not a manifest of kind policy"),
+        (["old.parquet", "list.parquet"], 3, "list.parquet is not a manifest of kind policy"),
     ],
 )
 def test_what_cannot_be_compared(two: Path, args: list[str], code: int, said: str) -> None:
     write(two, "numbers", {1: {2: Score(0.5, 0.6, 9)}})
     write(two, "other", OLD, bound="mle")
     write(two, "list", OLD)
-    Path("list.parquet.manifest.json").write_text("[]")
+    rewrite_footer(Path("list.parquet"), prudent_manifest="[]")
     Path("x.txt").write_text("x")
     ran = run("diff", *args)
     assert ran.code == code

@@ -19,6 +19,7 @@ from prudent.base.errors import PolicyError, PrudentError, UnknownContextError
 from prudent.policies.explain import Candidate, Explanation, explain
 from prudent.policies.explain.sentences import Known, in_words
 from tests import reference
+from tests.footers import remove_manifest
 from tests.reference import LoggedList
 from tests.strategies import count, linked_logs, table
 
@@ -459,7 +460,7 @@ def test_an_estimate_has_no_interval(counts: prudent.Counts) -> None:
 
 def test_a_policy_without_a_manifest_has_no_bound_to_speak_of(policy: prudent.Policy, tmp_path: Path) -> None:
     policy.write(tmp_path / "policy.parquet")
-    (tmp_path / "policy.parquet.manifest.json").unlink()
+    remove_manifest(tmp_path / "policy.parquet")
     explanation = prudent.Policy.read(tmp_path / "policy.parquet").explain("shoes")
     assert explanation.prudent == policy["shoes"]
     assert "no manifest" in explanation.notes[0]

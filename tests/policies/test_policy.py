@@ -15,6 +15,7 @@ from prudent.base.errors import LogError, PolicyError, UnknownContextError, Usag
 from prudent.base.text import text_table
 from prudent.policies.files import COLUMNS
 from prudent.policies.policy import as_policy
+from tests.footers import remove_manifest
 from tests.reference import LoggedList
 from tests.strategies import count
 from tests.strategies import table as log_table
@@ -296,7 +297,7 @@ def test_a_read_policy_has_no_scores(policy: prudent.Policy, tmp_path: Path) -> 
 
 def test_without_its_manifest_it_still_ranks(policy: prudent.Policy, tmp_path: Path) -> None:
     policy.write(tmp_path / "policy.parquet")
-    (tmp_path / "policy.parquet.manifest.json").unlink()
+    remove_manifest(tmp_path / "policy.parquet")
     back = prudent.Policy.read(tmp_path / "policy.parquet")
     assert back["7"] == ["7", "7.0"]
     assert repr(back).startswith("Policy for 3 contexts\n")

@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 import prudent
 from prudent.base.errors import CountsError, ManifestError
 from prudent.logs.log import REASONS
-from prudent.storage.counts_file import COUNTS_VERSION, Footer, counts_footer, read_footer, write_counts_file
+from prudent.storage.counts_file import COUNTS_VERSION, Footer, counts_footer, write_counts_file
 from prudent.storage.files import manifest_path
-from prudent.storage.manifest import Tally
+from prudent.storage.manifest import Source, Tally
+from prudent.storage.parquet import read_footer
 from tests.strategies import table
 
 LISTS = [("shoes", ("a", "b"), (1, 0))] * 3
@@ -51,7 +52,7 @@ def test_the_footer_keeps_every_tally(tally: Tally, tmp_path_factory: pytest.Tem
     file = tmp_path_factory.mktemp("footer") / "x.parquet"
     cells = "select 'a' as context, 'b' as item, 1 as position, 0 as prev, true as click, false as more, 1 as n"
     with duckdb.connect() as connection:
-        write_counts_file(connection, file, cells=cells, lists=None, tally=tally, threshold="ab")
+        write_counts_file(connection, file, cells=cells, lists=None, source=Source((), tally), threshold="ab")
         assert counts_footer(read_footer(connection, file), "x") == Footer(tally, "ab")
 
 

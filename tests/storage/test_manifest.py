@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 import prudent
 from prudent.base.errors import ManifestError
-from prudent.storage.files import manifest_path
 from prudent.storage.manifest import Days, Kind, Manifest, Source, Tally
 from tests.command import run
+from tests.footers import forge_manifest
 
 FULL = Manifest(
     "policy",
@@ -142,18 +142,13 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     return tmp_path / "policy.parquet", tmp_path / "holdout.parquet"
 
 
-def forge(policy: Path, **change: Any) -> None:
-    file = manifest_path(policy)
-    file.write_text(json.dumps({**json.loads(file.read_text()), **change}))
-
-
 @pytest.mark.parametrize("name", ["/**", "/", "~", "x" * 5000, "a\0b", "*/" * 40, "/proc/self/fd/*", "[" * 99])
 def test_names_in_it_are_not_patterns(name: str, trained: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
     def walk(*_: object, **__: object) -> None:
         raise AssertionError("the disk is walked")
 
     policy, holdout = trained
-    forge(policy, sources={"training": {**SOURCE, "inputs": [name]}})
+    forge_manifest(policy, sources={"training": {**SOURCE, "inputs": [name]}})
     monkeypatch.setattr(os, "walk", walk)
     monkeypatch.setattr(glob, "glob", walk)
     assert run("gate", policy, "--log", holdout).code == 1  # as it would be without the name
@@ -165,7 +160,7 @@ def test_names_in_it_are_not_patterns(name: str, trained: tuple[Path, Path], mon
 )
 def test_spellings_in_it_take_no_time(field: str, spelled: str, trained: tuple[Path, Path]) -> None:
     policy, holdout = trained
-    forge(policy, settings={field: spelled})
+    forge_manifest(policy, settings={field: spelled})
     started = time.monotonic()
     assert run("report", policy, "--log", holdout, "-o", policy.with_suffix(".html")).code in (0, 2, 3)
     assert time.monotonic() - started < 5

@@ -33,6 +33,8 @@ from prudent.engines.duckdb.engine import DuckDB
 from prudent.logs.log import Layout
 from prudent.storage.files import check_output, replacing
 from prudent.storage.manifest import Manifest
+from prudent.storage.parquet import write_parquet
+from prudent.storage.quoting import text
 
 LISTS = 100_000
 """The number of lists of a simulated log where none is named."""
@@ -275,12 +277,16 @@ def write_log(
             con.unregister("chunk")
             clicks += int(drawn.clicks.sum())
             worth += float(value(world, drawn.items).sum())
-        con.execute(f"copy ({_layout_sql(layout, world.length)}) to $1 ({form})", [str(part)])
-    manifest = _manifest(
-        world,
-        draw={"lists": lists, "seed": seed, "layout": layout},
-        results={"clicks": clicks, "value": {"shown": worth / lists, "best": best_value(world)}},
-    )
+        manifest = _manifest(
+            world,
+            draw={"lists": lists, "seed": seed, "layout": layout},
+            results={"clicks": clicks, "value": {"shown": worth / lists, "best": best_value(world)}},
+        )
+        rows = _layout_sql(layout, world.length)
+        if path.suffix == ".parquet":
+            write_parquet(con, rows, part, footer=manifest.footer)
+        else:
+            con.execute(f"copy ({rows}) to {text(part)} ({form})")
     manifest.write(path)
     return path
 
@@ -291,7 +297,7 @@ def write_truth(world: World, path: str | os.PathLike[str]) -> Path:
     context = np.repeat(np.arange(len(world.contexts)), np.diff(world.offsets))
     with replacing(path) as part, DuckDB().connect() as con:
         con.register("truth", {"context": world.contexts[context], "item": world.items, "attraction": world.attraction})
-        con.execute("copy (from truth) to $1 (format parquet, compression zstd)", [str(part)])
+        write_parquet(con, "from truth", part, footer=_manifest(world).footer)
     _manifest(world).write(path)
     return path
 

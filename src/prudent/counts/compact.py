@@ -13,7 +13,7 @@ from prudent.counts.days import Span, day_or_age, in_force, span_of
 from prudent.engines.duckdb.engine import DuckDB
 from prudent.logs.formats import parquet_files
 from prudent.storage.files import make_folder, manifest_path, reason
-from prudent.storage.manifest import Manifest
+from prudent.storage.manifest import IN_FOLDER, Manifest
 from prudent.storage.quoting import file_text
 
 
@@ -128,5 +128,5 @@ def _remove(folder: Path, files: Sequence[Path]) -> None:
 def _marks(folder: Path) -> Iterator[Path]:
     """Files that Spark writes beside its output, and the manifest of its folder."""
     yield from folder.glob(".*.crc")
-    yield folder / "_SUCCESS"
+    yield from (folder / "_SUCCESS", folder / IN_FOLDER)
     yield manifest_path(folder)

@@ -19,9 +19,10 @@ from prudent.engines.duckdb.engine import DuckDB
 from prudent.engines.spark.engine import Spark
 from prudent.logs.formats import find_files, first_bytes, is_paths, path_names
 from prudent.logs.log import Log, as_log, recorded_names
-from prudent.storage.counts_file import counts_version, read_footer
+from prudent.storage.counts_file import counts_version
 from prudent.storage.files import TemporaryFolder, check_output
 from prudent.storage.filesystem import check_apart, find, has_scheme, locate, subfolders, write_text
+from prudent.storage.parquet import read_footer
 
 QUERY = package_files("prudent.engines").joinpath("sql/counts.sql").read_text(encoding="utf-8")
 
@@ -182,7 +183,7 @@ def _count_to_folder(
     if log.in_files:
         check_apart(target, [locate(name, engine.filesystem) for name in log.names])
     tally = engine.count(log, QUERY, target, check=lambda tally: check_tally(tally, log, max_rejected))
-    parts, names = tuple(find(target.name, engine.filesystem)), tuple(log.names)
+    parts, names = tuple(find(target.name, engine.filesystem)), recorded_names(log)
     if target.local is None:
         counts = Counts((), tally, origin=names, remote=parts)
     else:

@@ -22,7 +22,7 @@ from prudent.engines.duckdb.open import INTEGERS
 from prudent.engines.spark.engine import Spark
 from prudent.logs.formats import find_files, parquet_files
 from prudent.logs.log import Candidates
-from prudent.storage.counts_file import CELL_KEYS, counts_footer, read_footer, write_counts_file
+from prudent.storage.counts_file import CELL_KEYS, counts_footer, counts_manifest, write_counts_file
 from prudent.storage.files import TemporaryFolder, replacing
 from prudent.storage.filesystem import (
     Location,
@@ -31,6 +31,7 @@ from prudent.storage.filesystem import (
     locate,
 )
 from prudent.storage.manifest import Days, Manifest, Source, Tally
+from prudent.storage.parquet import read_footer
 from prudent.storage.quoting import file_text
 from prudent.storage.sketch import NOTHING, SAMPLE_LISTS, below, sample_threshold
 
@@ -122,7 +123,7 @@ class Counts:
         with self.engine.connect(spill=Path(path).parent) as connection, replacing(path) as part:
             connection.execute("set preserve_insertion_order = false")
             threshold, lists = self._sample(connection)
-            write_counts_file(connection, part, cells=self.sql, lists=lists, tally=self.tally, threshold=threshold)
+            write_counts_file(connection, part, cells=self.sql, lists=lists, source=self.source, threshold=threshold)
         self.manifest.write(path)
 
     @property
@@ -133,7 +134,7 @@ class Counts:
     @property
     def manifest(self) -> Manifest:
         """The manifest that is written beside the counts."""
-        return Manifest("counts", sources={"log": self.source})
+        return counts_manifest(self.source)
 
     def __add__(self, other: "Counts") -> "Counts":
         with self.engine.connect() as connection:

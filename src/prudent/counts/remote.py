@@ -10,7 +10,7 @@ from prudent.counts.days import Chosen, choose
 from prudent.storage import filesystem
 from prudent.storage.counts_file import counts_footer
 from prudent.storage.filesystem import Location
-from prudent.storage.manifest import Manifest, Tally
+from prudent.storage.manifest import IN_FOLDER, Manifest, Tally
 
 if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
@@ -61,7 +61,8 @@ def _kinds(schema: Any) -> str:
 def _tally_beside(folder: str, file: Location) -> Tally:
     name = file.name.rpartition("/")[0]
     beside = Location(f"{name}.manifest.json", file.system, f"{folder}.manifest.json")
-    content = filesystem.read_text(beside)
+    inside = Location(f"{name}/{IN_FOLDER}", file.system, f"{folder}/{IN_FOLDER}")
+    content = filesystem.read_text(inside) or filesystem.read_text(beside)
     if content is None:
         raise CountsError(f"There is no {beside.name}, which has the tally of {name}. Count the log again.")
     return Manifest.from_text(content, beside.name, "counts").sources["log"].tally

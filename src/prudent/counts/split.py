@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
+from hashlib import md5
 from os import PathLike
 from pathlib import Path
 from typing import Any, Literal
@@ -23,6 +24,7 @@ from prudent.logs.json_lines import without_bom
 from prudent.logs.log import Log, as_log, recorded_names
 from prudent.storage.files import TemporaryFolder, check_not_read, make_folder, replacing
 from prudent.storage.manifest import Manifest, Source, Tally
+from prudent.storage.parquet import write_parquet
 from prudent.storage.quoting import file_text, identifier, text
 
 By = Literal["hash", "time"]
@@ -133,13 +135,11 @@ def split(
     log, seed, engine = as_log(log, engine=engine, **columns), whole_number("seed", seed, 0), engine or DuckDB()
     folder = make_folder(to)
     paths = {name: folder / f"{name}.parquet" for name in ("train", "holdout")}
-    lists = _write_parts(log, paths, holdout, time, seed, engine)
+    manifests = _write_parts(log, paths, holdout, time, seed, engine)
+    for name, manifest in manifests.items():
+        manifest.write(paths[name])
+    lists = {name: manifest.results["lists"] for name, manifest in manifests.items()}
     done = Split(**{name: _measure(log, path, lists[name], engine) for name, path in paths.items()})
-    whole = Source(recorded_names(log), Tally(sum(lists.values())))
-    rule = {"by": by, "holdout": holdout, **({"seed": seed} if time is None else {"time": time})}
-    for name, part in (("train", done.train), ("holdout", done.holdout)):
-        results = {"lists": part.lists, "clicks_per_list": part.clicks_per_list}
-        Manifest("split", {"part": name, **rule}, {"log": whole}, results).write(part.path)
     if abs(done.z) > _CHANCE:
         _warn_of_difference(done, time)
     return done
@@ -147,8 +147,8 @@ def split(
 
 def _write_parts(
     log: Log, paths: Mapping[str, Path], holdout: float, time: str | None, seed: int, engine: DuckDB
-) -> dict[str, int]:
-    """Write both files; how many lists each has."""
+) -> dict[str, Manifest]:
+    """Write both files; their manifests, which are in their footers too."""
     with ExitStack() as stack:
         parts = {name: stack.enter_context(replacing(path)) for name, path in paths.items()}
         connection = stack.enter_context(engine.connect(spill=paths["train"].resolve().parent))
@@ -171,13 +171,36 @@ def _write_parts(
                 f"{log.name} cannot be split: all of its {sum(lists.values()):,} lists fall on one side. "
                 + ("Their times are all the same." if time is not None else "It is too short, or the share too small.")
             )
+        manifests = _manifests(connection, log, lists, holdout, time, seed)
         for name, part in parts.items():
-            connection.execute(
-                f"copy (select {', '.join(f'row.{identifier(column)}' for column in columns)} from marked "
-                f"where held = {name == 'holdout'} order by {'time, ' if time is not None else ''}list, place) "
-                f"to {text(part)} (format parquet, compression zstd)"
+            rows = (
+                f"select {', '.join(f'row.{identifier(column)}' for column in columns)} from marked "
+                f"where held = {name == 'holdout'} order by {'time, ' if time is not None else ''}list, place"
             )
-    return lists
+            write_parquet(connection, rows, part, footer=manifests[name].footer)
+    return manifests
+
+
+def _manifests(
+    connection: duckdb.DuckDBPyConnection,
+    log: Log,
+    lists: Mapping[str, int],
+    holdout: float,
+    time: str | None,
+    seed: int,
+) -> dict[str, Manifest]:
+    """Both parts have the same id, that of the rows and of how they were split: parts of two splits may overlap."""
+    rule = {"holdout": holdout, **({"by": "hash", "seed": seed} if time is None else {"by": "time", "time": time})}
+    # A sum does not depend on the order of rows, and that of equal rows does not vanish.
+    ((rows,),) = connection.execute(
+        "select sum(md5_number_lower(concat(list, place, held))::hugeint)::varchar from marked"
+    ).fetchall()
+    whole = Source(recorded_names(log), Tally(sum(lists.values())))
+    identity = md5(f"{rule} {rows}".encode(), usedforsecurity=False).hexdigest()
+    return {
+        name: Manifest("split", {"part": name, **rule, "id": identity}, {"log": whole}, {"lists": number})
+        for name, number in lists.items()
+    }
 
 
 def _measure(log: Log, path: Path, lists: int, engine: DuckDB) -> Part:

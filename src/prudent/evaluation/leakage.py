@@ -47,14 +47,18 @@ def _overlap(source: Source, judges: set[Path], lists: int, what: str) -> str:
         manifest = _manifest(train)
         if manifest is None or manifest.settings.get("part") != "train":
             continue
-        if manifest.results.get("lists") != source.tally.lists:
-            whole = recorded_files(_inputs(manifest))
-            for judge in sorted(judges):
-                if whole & recorded_files(_inputs(_manifest(judge))):
-                    return (
-                        f"{train.name} was split off anew since the policy {what} it: lists in {judge.name} may be "
-                        "among those."
-                    )
+        whole = recorded_files(_inputs(manifest))
+        for judge in sorted(judges):
+            other = _manifest(judge)
+            if other is None or not whole & recorded_files(_inputs(other)):
+                continue
+            if manifest.results.get("lists") != source.tally.lists:
+                return (
+                    f"{train.name} was split off anew since the policy {what} it: lists in {judge.name} may be "
+                    "among those."
+                )
+            if other.kind == "split" and other.settings.get("id") != manifest.settings.get("id"):
+                return f"{train.name} and {judge.name} are parts of different splits: lists may be in both."
     return ""
 
 

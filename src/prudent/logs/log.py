@@ -2,11 +2,12 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field, replace
 from glob import has_magic
 from typing import Any, Literal
 
-from prudent.base.errors import LogError, UsageError, did_you_mean
+from prudent.base.errors import LogError, PrudentError, UsageError, did_you_mean
 from prudent.logs.formats import find_files, is_paths, path_names
 from prudent.storage.filesystem import has_scheme
 
@@ -190,8 +191,11 @@ def recorded_names(log: Log) -> tuple[str, ...]:
     """The names of a log for a manifest: of a pattern, the files that it matches now."""
     recorded: list[str] = []
     for name in log.names:
-        pattern = log.in_files and has_magic(name) and not has_scheme(name)
-        recorded += map(str, find_files(name)) if pattern else [name]
+        files = [name]
+        if log.in_files and has_magic(name) and not has_scheme(name):
+            with suppress(PrudentError):  # Spark may read what this machine does not see
+                files = [str(file) for file in find_files(name)]
+        recorded += files
     return tuple(recorded)
 
 

@@ -11,7 +11,7 @@ from prudent.base.results import Result
 from prudent.base.text import Column, Columns, Rows, several
 from prudent.storage.files import replacing
 from prudent.storage.manifest import Manifest
-from prudent.storage.quoting import text
+from prudent.storage.parquet import write_parquet
 
 _COLUMNS = (
     Column("context", object),
@@ -127,7 +127,7 @@ class Difference(Result):
     def write(self, path: str | PathLike[str]) -> None:
         """Write all changes to a Parquet file, with a manifest beside it."""
         with replacing(path) as part:
-            self.connection.execute(f"copy changes to {text(part)} (format parquet, compression zstd)")
+            write_parquet(self.connection, "from changes", part, footer=self.manifest.footer)
         self.manifest.write(path)
 
     @property

@@ -62,9 +62,14 @@ def rank_in_spark(
             return part_from_arrow(heavy, unit)[0], part_from_arrow(fair, unit)[0]
 
         plan = learn(request, extent, counts, samples)
-        sums = contexts.map_contexts(_ranking(plan, unit), _TYPES, to=target, keep=COLUMNS, sums=terms(_OF))
-    offered = None if candidates is None else name_of(candidates)
-    manifest = manifest_of(request, extent, plan, sums, counts.source, offered)
+        offered = None if candidates is None else name_of(candidates)
+        manifest = contexts.map_contexts(
+            *(_ranking(plan, unit), _TYPES),
+            to=target,
+            keep=COLUMNS,
+            sums=terms(_OF),
+            manifest=lambda sums: manifest_of(request, extent, plan, sums, counts.source, offered),
+        )
     write_text(target.sibling(f"{target.path.rpartition('/')[2]}.manifest.json"), manifest.to_text())
     connection = DuckDB().open()
     lists = cache(partial(_read_lists, connection, target, engine))

@@ -20,7 +20,7 @@ from prudent.logs.formats import find_files
 from prudent.policies.files import COLUMNS, check_same_manifest, open_lists, open_table, read_manifest, read_scores
 from prudent.storage.files import check_not_read, replacing
 from prudent.storage.manifest import Manifest
-from prudent.storage.quoting import text
+from prudent.storage.parquet import write_parquet
 
 if TYPE_CHECKING:
     from prudent.policies.explain import Explanation
@@ -110,10 +110,8 @@ class Policy(Mapping[Name, list[Name]], Result):
             if target is not None:
                 check_not_read(target, () if self.counts is None else self.counts.files)
                 with replacing(target) as part:
-                    self.connection.execute(
-                        f"copy (from ({self._query(table)}) order by {order}) to {text(part)} "
-                        "(format parquet, compression zstd)"
-                    )
+                    rows = f"from ({self._query(table)}) order by {order}"
+                    write_parquet(self.connection, rows, part, footer=self.manifest.footer)
                 self.manifest.write(target)
 
     def lists(self) -> duckdb.DuckDBPyRelation:

@@ -17,10 +17,11 @@ items     null                                names, from the top
 clicks    null                                booleans, one per item
 ========  ==================================  ======================
 
-The footer has the version of the layout (``prudent_counts``), the `Tally` as JSON (``prudent_tally``), and the
-threshold of the sample (``prudent_sample``), which is empty where a file keeps no lists; then the columns items and
-clicks may be missing. Spark cannot write keys of its own into a footer: its files have the version and the threshold
-in the metadata of the column ``n``, under the same names, and their tally in the manifest beside their folder.
+The footer has the version of the layout (``prudent_counts``), the `Tally` as JSON (``prudent_tally``), the manifest
+(``prudent_manifest``), and the threshold of the sample (``prudent_sample``), which is empty where a file keeps no
+lists; then the columns items and clicks may be missing. Spark cannot write keys of its own into a footer: its files
+have the version and the threshold in the metadata of the column ``n``, under the same names, and their tally in the
+manifest of their folder, ``_manifest.json``.
 """
 
 import json
@@ -31,8 +32,8 @@ from typing import NamedTuple
 import duckdb
 
 from prudent.base.errors import CountsError
-from prudent.storage.manifest import Tally
-from prudent.storage.quoting import file_text, text
+from prudent.storage.manifest import Manifest, Source, Tally
+from prudent.storage.parquet import footer_entry, write_parquet
 from prudent.storage.sketch import NOTHING
 
 COUNTS_VERSION = 2
@@ -41,7 +42,6 @@ CELL_KEYS = ("context", "item", "position", "prev", "click", "more")
 
 VERSION, SAMPLE = "prudent_counts", "prudent_sample"
 _TALLY = "prudent_tally"
-_SPARK = "org.apache.spark.sql.parquet.row.metadata"
 
 
 class Footer(NamedTuple):
@@ -57,12 +57,12 @@ def write_counts_file(
     *,
     cells: str,
     lists: str | None,
-    tally: Tally,
+    source: Source,
     threshold: str = NOTHING,
 ) -> None:
     """Write a counts file: `cells` is a query for the columns of cells, `lists` one for context, items, clicks and n.
 
-    Without lists, the file keeps no sample.
+    Without lists, the file keeps no sample. `source` is what was counted, for the manifest in the footer.
     """
     keys = ", ".join(CELL_KEYS)
     rows = f"select {keys}, n from ({cells})"
@@ -72,20 +72,18 @@ def write_counts_file(
             "select context, null, 0, 0, false, false, n, items, clicks::boolean[] "
             f"from ({lists} order by context, items, clicks)"
         )
-    entries = {VERSION: str(COUNTS_VERSION), _TALLY: json.dumps(tally.to_json()), SAMPLE: threshold}
-    footer = ", ".join(f"{key}: {text(value)}" for key, value in entries.items())
-    connection.execute(f"copy ({rows}) to {text(target)} (format parquet, compression zstd, kv_metadata {{{footer}}})")
+    entries = {VERSION: str(COUNTS_VERSION), _TALLY: json.dumps(source.tally.to_json()), SAMPLE: threshold}
+    write_parquet(connection, rows, target, footer={**entries, **counts_manifest(source).footer})
 
 
-def read_footer(connection: duckdb.DuckDBPyConnection, file: Path) -> dict[str, str]:
-    """The metadata of a Parquet file, by key."""
-    pairs = connection.execute(f"select key, value from parquet_kv_metadata({file_text(file)})").fetchall()
-    return {bytes(key).decode(errors="replace"): bytes(value).decode(errors="replace") for key, value in pairs}
+def counts_manifest(source: Source) -> Manifest:
+    """The manifest of counts."""
+    return Manifest("counts", sources={"log": source})
 
 
 def counts_version(footer: Mapping[str, str]) -> str | None:
     """The version of the counts in a file, or None where it holds none."""
-    return _entry(footer, VERSION)
+    return footer_entry(footer, VERSION)
 
 
 def counts_footer(footer: Mapping[str, str], file: str) -> Footer:
@@ -101,16 +99,4 @@ def counts_footer(footer: Mapping[str, str], file: str) -> Footer:
         tally = Tally.from_json(json.loads(footer[_TALLY])) if _TALLY in footer else None
     except ValueError as error:
         raise CountsError(f"{file} is marked as counts, but its tally is damaged. Count the log again.") from error
-    return Footer(tally, _entry(footer, SAMPLE) or NOTHING)
-
-
-def _entry(footer: Mapping[str, str], key: str) -> str | None:
-    """An entry of the footer or, in a file of Spark, of the metadata of a column."""
-    if key in footer:
-        return footer[key]
-    try:
-        fields = json.loads(footer.get(_SPARK, "null"))["fields"]
-        marks = [field["metadata"][key] for field in fields if key in field["metadata"]]
-    except (ValueError, TypeError, KeyError):
-        return None
-    return str(marks[0]) if marks else None
+    return Footer(tally, footer_entry(footer, SAMPLE) or NOTHING)

@@ -1,22 +1,32 @@
-"""Manifest: what an output is, how it was made and from what, as JSON beside the output.
+"""Manifest: what an output is, how it was made and from what, as JSON in the output and beside it.
 
-Every other module builds provenance as a `Manifest` and reads it back as one. A manifest is untrusted input: whatever
+A Parquet file has its manifest in the footer, and a folder of part files in ``_manifest.json``: one rename puts both
+in place. The file beside the output is a copy for people, and all there is for an output of another format. Every
+other module builds provenance as a `Manifest` and reads it back as one. A manifest is untrusted input: whatever
 is not one, by another program, damaged or of a newer schema, raises a `ManifestError` that names the file.
 """
 
 import json
 import os
 import stat
+import warnings
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import date
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from prudent import __version__
-from prudent.base.errors import ManifestError
-from prudent.storage.files import manifest_path, reason, replacing
+import duckdb
 
+from prudent import __version__
+from prudent.base.errors import ManifestError, PrudentWarning
+from prudent.storage.database import Database
+from prudent.storage.files import manifest_path, reason, replacing
+from prudent.storage.parquet import footer_entry, read_footer
+
+IN_FOLDER = "_manifest.json"
+"""The manifest in a folder of part files, whose name Spark ignores."""
+_ENTRY = "prudent_manifest"
 SCHEMA = 1
 """Version of the JSON; raised when a key changes its meaning."""
 _LARGEST, _DEEPEST = 64 << 20, 20  # bytes, and objects in objects, far above what a policy needs
@@ -225,6 +235,11 @@ class Manifest:
             raise ManifestError(f"{name} is not {expected}: {why}. Remove it, or make its output again.") from error
         return manifest
 
+    @property
+    def footer(self) -> dict[str, str]:
+        """The entry for the footer of a Parquet file."""
+        return {_ENTRY: self.to_text()}
+
     def write(self, output: str | os.PathLike[str]) -> Path:
         """Write it beside an output, as ``OUTPUT.manifest.json``."""
         path = manifest_path(output)
@@ -234,15 +249,50 @@ class Manifest:
 
     @classmethod
     def read(cls, output: str | os.PathLike[str], kind: Kind | None = None) -> "Manifest | None":
-        """The manifest beside an output, which has to be of this kind; None where there is none."""
+        """The manifest in an output or, where it has none, beside it, of this kind; None where there is none at all.
+
+        Where both are there and differ, as after a kill, the one in the output is used, with a warning.
+        """
         path = manifest_path(output)
+        if (inside := _read_inside(Path(output))) is None:
+            beside = _read_beside(path, output)
+            return None if beside is None else cls.from_text(beside, str(path), kind)
+        manifest = cls.from_text(inside, f"The manifest in {output}", kind)
         try:
-            text = _read_small(path)
-        except (FileNotFoundError, NotADirectoryError):
-            return None
-        except (OSError, UnicodeDecodeError) as error:
-            raise ManifestError(f"Cannot read {path}: {reason(error)}. Remove it, or make {output} again.") from error
-        return cls.from_text(text, str(path), kind)
+            beside = _read_beside(path, output)
+            same = beside is None or cls.from_text(beside, str(path)) == manifest
+        except ManifestError:
+            same = False
+        if not same:
+            warnings.warn(
+                f"{path} is not the manifest of {output}, which has its own: that one is used. Remove the other.",
+                PrudentWarning,
+                stacklevel=2,
+            )
+        return manifest
+
+
+def _read_inside(output: Path) -> str | None:
+    """The text of the manifest in a Parquet file or a folder of part files; None where there is none."""
+    if output.is_dir():
+        return _read_beside(output / IN_FOLDER, output)
+    try:
+        with output.open("rb") as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode) or file.read(4) != b"PAR1":
+                return None
+        with Database(threads=1).connect() as connection:
+            return footer_entry(read_footer(connection, output), _ENTRY)
+    except (OSError, ValueError, duckdb.Error):  # whoever reads its rows reports it
+        return None
+
+
+def _read_beside(path: Path, output: str | os.PathLike[str]) -> str | None:
+    try:
+        return _read_small(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ManifestError(f"Cannot read {path}: {reason(error)}. Remove it, or make {output} again.") from error
 
 
 def _read_small(path: Path) -> str:

@@ -9,11 +9,11 @@ import duckdb
 
 from prudent.engines.duckdb import reject
 from prudent.engines.duckdb.open import opened
-from prudent.logs.log import Log
+from prudent.logs.log import Log, recorded_names
 from prudent.storage.counts_file import write_counts_file
 from prudent.storage.database import Database
 from prudent.storage.files import replacing
-from prudent.storage.manifest import Tally
+from prudent.storage.manifest import Source, Tally
 from prudent.storage.quoting import file_text, text
 from prudent.storage.sketch import below, sample_threshold
 
@@ -27,6 +27,7 @@ def write_counts(database: Database, log: Log, query: str, to: Path, check: Call
             connection.execute(f"copy ({query}) to {text(file)} (format parquet, compression zstd)")
             tally = replace(reject.count_rejected(connection, count_lists(connection, file)), left_out=log.left_out)
             check(tally)
+            source = Source(recorded_names(log), tally)
             cells = f"select * from read_parquet({file_text(file)})"
             contexts = f"select context, sum(n) as lists from ({cells}) where position = 1 group by context"
             threshold = sample_threshold(connection, contexts)
@@ -34,7 +35,7 @@ def write_counts(database: Database, log: Log, query: str, to: Path, check: Call
                 "select context, items, clicks, count(*) as n from checked "
                 f"where reason = 0 and {below(threshold)} group by context, items, clicks"
             )
-            write_counts_file(connection, part, cells=cells, lists=lists, tally=tally, threshold=threshold)
+            write_counts_file(connection, part, cells=cells, lists=lists, source=source, threshold=threshold)
     return tally
 
 

@@ -23,7 +23,8 @@ from prudent.engines.spark.count import fresh_session
 from prudent.engines.spark.engine import Spark
 from prudent.engines.spark.errors import JAVA_ERRORS, first_line, messages
 from prudent.engines.spark.open import escaped
-from prudent.storage.filesystem import Location, find, replacing_folder, total_size
+from prudent.storage.filesystem import Location, find, replacing_folder, total_size, write_text
+from prudent.storage.manifest import IN_FOLDER, Manifest
 
 _BYTES = 16_000_000  # of counts files for a task to be worth its start
 _ROWS = 1_000_000  # of counts that a task holds at a time; a context with more is held whole
@@ -90,12 +91,12 @@ class Contexts:
 
     def map_contexts(
         self, function: Callable[[pa.Table], pa.RecordBatch], columns: str, *, to: Location, keep: Sequence[str],
-        sums: Mapping[str, str],
-    ) -> dict[str, Any]:  # fmt: skip
+        sums: Mapping[str, str], manifest: Callable[[Mapping[str, Any]], Manifest],
+    ) -> Manifest:  # fmt: skip
         """Apply a function to the rows of whole contexts, write the columns to `keep` to a folder, and sum up.
 
         `columns` are those that the function returns, besides context, rank and item; `sums` are SQL terms to add up
-        over the rows of rank 1.
+        over the rows of rank 1. The manifest that is made of them goes into the folder, and is returned.
         """
         types = dict(self.rows.dtypes)
         schema = f"context {types['context']}, rank int, item {types['item']}, {columns}"
@@ -126,7 +127,9 @@ class Contexts:
             totals = dict(observed.get)
             if totals["contexts"] != written:  # a task that was repeated is observed twice, and written once
                 totals = mapped.agg(*each).collect()[0].asDict()
-        return totals
+            made = manifest(totals)
+            write_text(folder.child(IN_FOLDER), made.to_text())
+        return made
 
 
 @contextmanager

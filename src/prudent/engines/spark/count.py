@@ -18,12 +18,12 @@ from pyspark.sql import functions as F  # noqa: N812 (as everybody calls it)
 from prudent.base.errors import LogError, UsageError
 from prudent.engines.spark.open import escaped, is_dataframe, opened_in_spark
 from prudent.engines.spark.reject import IMPRESSIONS, checked, count_rejected
-from prudent.logs.log import REASONS, Log
-from prudent.storage.counts_file import CELL_KEYS, COUNTS_VERSION, SAMPLE, VERSION, write_counts_file
+from prudent.logs.log import REASONS, Log, recorded_names
+from prudent.storage.counts_file import CELL_KEYS, COUNTS_VERSION, SAMPLE, VERSION, counts_manifest, write_counts_file
 from prudent.storage.database import Database, first_line
 from prudent.storage.files import replacing
-from prudent.storage.filesystem import Location, replacing_folder, scratch_folder
-from prudent.storage.manifest import Tally
+from prudent.storage.filesystem import Location, replacing_folder, scratch_folder, write_text
+from prudent.storage.manifest import IN_FOLDER, Source, Tally
 from prudent.storage.quoting import file_text
 from prudent.storage.sketch import SAMPLE_LISTS, below, sample_threshold
 
@@ -92,11 +92,12 @@ class Job:
             query = f"select coalesce(sum(n), 0)::bigint from ({cells}) where position = 1"
             tally = self._tally(int(connection.execute(query).fetchall()[0][0]))
             check(tally)
+            source = Source(recorded_names(self.log), tally)
             contexts = f"select context, sum(n) as lists from ({cells}) where position = 1 group by context"
             threshold = sample_threshold(connection, contexts)
             lists = self._fetch(connection, self._sample(threshold), "lists", Path(folder))
             try:
-                write_counts_file(connection, part, cells=cells, lists=lists, tally=tally, threshold=threshold)
+                write_counts_file(connection, part, cells=cells, lists=lists, source=source, threshold=threshold)
             except duckdb.InvalidInputException as error:
                 raise LogError(f"{self.log.name} has a name that is not UTF-8: {first_line(error)}") from error
         return tally
@@ -133,6 +134,7 @@ class Job:
             # Spark keeps the metadata of a column in the footer of every part file.
             mark = F.col("n").alias("n", metadata={VERSION: COUNTS_VERSION, SAMPLE: threshold})
             _write(rows.select(*CELL_KEYS, mark, "items", "clicks"), part.uri)
+            write_text(part.child(IN_FOLDER), counts_manifest(Source(recorded_names(self.log), tally)).to_text())
         return tally
 
     def _tally(self, counted: int) -> Tally:
