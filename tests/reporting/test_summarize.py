@@ -46,6 +46,12 @@ def test_contexts_come_with_both_lists_and_every_number() -> None:
         assert (lower, mean, upper) == pytest.approx((one.lower, one.mean, one.upper), rel=1e-5)
 
 
+def test_settings_show_what_is_empty_and_signs_as_tables_do() -> None:
+    manifest = replace(MANIFEST, prudent="1", settings={"a": "", "b": [], "c": -1.5, "d": None, "e": {"f": [-2.0]}})
+    settings = dict(summary(evaluation=Evaluation((), manifest))["settings"])
+    assert [settings[f"evaluation.{name}"] for name in ("a", "b", "c", "d", "e.f")] == ["–", "–", "−1.5", "–", "−2"]
+
+
 def test_it_names_what_click_rate_would_have_fallen_for() -> None:
     fallen = summary()["contexts"]["fallen"]
     assert (fallen["missed"], fallen["rare"], fallen["contexts"], fallen["explored"]) == (1, 1, 1, 2)

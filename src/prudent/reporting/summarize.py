@@ -9,7 +9,7 @@ from dataclasses import asdict
 from math import isfinite
 from typing import Any
 
-from prudent.base.text import as_cell, number, plain, visible
+from prudent.base.text import MISSING, as_cell, number, plain, visible
 from prudent.bounds import bounds
 from prudent.click_models import click_models
 from prudent.click_models.check import FEW_IMPRESSIONS, Health
@@ -295,13 +295,15 @@ def _flat(content: Mapping[str, Any], above: str = "") -> Iterable[tuple[str, st
         if isinstance(value, Mapping):
             yield from _flat(value, f"{above}{name}.")
         elif isinstance(value, list | tuple):
-            yield f"{above}{name}", ", ".join(map(_short, value[:20])) + (", ..." if len(value) > 20 else "")
+            yield f"{above}{name}", ", ".join(map(_short, value[:20])) + (", ..." if len(value) > 20 else "") or MISSING
         else:
             yield f"{above}{name}", _short(value)
 
 
 def _short(value: object) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else as_cell(value)
+    if value == "":
+        return MISSING
+    return f"{value:.4g}".replace("-", "−") if isinstance(value, float) else as_cell(value)
 
 
 def _number(value: float | None) -> float | None:
