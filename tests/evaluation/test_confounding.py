@@ -12,10 +12,8 @@ import prudent
 from prudent.base.arrays import FloatArray
 from prudent.counts.lists import ListBatch
 from prudent.evaluation.confounding import (
-    by_list,
-    by_other_items,
     detect_confounding,
-    sum_of_squares,
+    find_neighbours,
     without_clicks_above,
 )
 from prudent.evaluation.estimators import parse
@@ -52,34 +50,41 @@ def simulate(seed: int, lists: int, taste: float = 0.0, trust: float = 0.0, user
 
 @settings(max_examples=60)
 @given(strategies.logs(max_items=4))
-def test_the_statistic_is_a_sum_over_lists(log: Any) -> None:
+def test_the_statistic_is_a_sum_over_pairs_of_items(log: Any) -> None:
+    """List by list; the scale is Σv / nΣv², where v sums squares of heights that are centred in each cell."""
+    longest = max(len(items) for _, items, _ in log)
     cells: dict[Any, list[tuple[tuple[Any, ...], int]]] = defaultdict(list)
     for context, items, clicks in log:
         for k, item in enumerate(items):
             if not any(clicks[:k]):
                 cells[context, item, k].append((items, clicks[k]))
-    expected, equal, impressions = 0.0, 0.0, 0
-    for (_, _, k), shown in cells.items():
+    products: dict[Any, float] = defaultdict(float)
+    squares: dict[Any, float] = defaultdict(float)
+    impressions = 0
+    for (context, item, k), shown in cells.items():
         hits = sum(click for _, click in shown)
         if not 0 < hits < len(shown):
             continue
         impressions += len(shown)
-        sums: dict[Any, float] = defaultdict(float)
-        whole: dict[Any, float] = defaultdict(float)
-        for items, click in shown:
-            residual = click - hits / len(shown)
-            whole[items] += residual
-            for j in range(max(len(one) for _, one, _ in log)):
-                other = None if j == k or j >= len(items) else items[j]
-                sums[j, other] += residual
-        expected += sum(value**2 for value in sums.values())
-        equal += sum(value**2 for value in whole.values())
+        for other in {one for items, _ in shown for one in items} - {item}:
+            heights = [
+                1 - 0.5 * items.index(other) / (longest - 1) if other in items and items.index(other) != k else 0.0
+                for items, _ in shown
+            ]
+            mean = sum(heights) / len(heights)
+            for height, (_, click) in zip(heights, shown, strict=True):
+                products[context, item, other] += height * (click - hits / len(shown))
+                squares[context, item, other] += (height - mean) ** 2
     lists = strategies.as_batch(log)
     actual = without_clicks_above(lists, np.random.default_rng(0))
     assert len(actual.cell) == impressions
     if impressions:
-        assert sum_of_squares(actual.residual, by_other_items(lists, actual)) == pytest.approx(expected, abs=1e-9)
-        assert sum_of_squares(actual.residual, [by_list(lists, actual)]) == pytest.approx(equal, abs=1e-9)
+        neighbours = find_neighbours(lists, actual)
+        expected = sum(value**2 for value in products.values())
+        assert neighbours.sum_of_squares(actual.residual) == pytest.approx(expected, abs=1e-9)
+        v = list(squares.values())
+        scale = sum(v) / (impressions * sum(one**2 for one in v)) if sum(v) > 1e-9 else 0.0
+        assert neighbours.scale(actual.cell) == pytest.approx(scale)
         shuffled = actual.permuted(np.random.default_rng(1))
         assert np.bincount(actual.cell, shuffled) == pytest.approx(np.zeros(actual.cell.max() + 1), abs=1e-9)
 
@@ -97,6 +102,14 @@ def test_lists_chosen_by_taste_are_found() -> None:
     assert test.p_value == 1 / 200, "no permutation is as extreme"
     assert test.statistic > 3
     assert 0.1 < test.bias < test.bias_high < 0.5
+
+
+def test_what_a_log_may_hide_shrinks_with_its_size() -> None:
+    """The variance that it may hide has the standard error of a sum over clicks: 1/n. Ten times the lists, √10."""
+    small, large = ([detect_confounding(simulate(seed, n)) for seed in range(4)] for n in (1_000, 10_000))
+    hidden = [np.mean([test.hidden**2 for test in tests if test is not None]) for tests in (small, large)]
+    assert hidden[1] < hidden[0] / 3
+    assert all(test is not None and test.bias < test.hidden < test.bias_high for test in small)
 
 
 def test_without_two_lists_of_an_item_there_is_nothing_to_find() -> None:
@@ -189,3 +202,20 @@ def test_the_gate_does_not_judge_what_production_knew() -> None:
     trusting = decide(make_holdout(simulate(0, 6_000, trust=0.5), target), dm, asked, -0.95)
     assert trusting.verdict == "unknown"
     assert "as under trust bias" in trusting.why
+
+
+def test_the_gate_does_not_pass_a_lift_that_the_log_could_have_made_up() -> None:
+    """At a lift that is barely beaten, and at one that is clearly beaten."""
+    target = np.arange(CONTEXTS)[:, None] * ITEMS + np.array([2, 1, 0])
+    held, dm = make_holdout(simulate(0, 6_000), target), parse("dm(model=pbm)")
+    low = decide(held, dm, gate_settings(0.0, 0.95, "clicks"), -0.95).estimate.lift_low
+    assert low is not None
+    near, far = (decide(held, dm, gate_settings(low - by, 0.95, "clicks"), low - by) for by in (0.001, 0.2))
+    assert near.verdict == "unknown"
+    assert "could hide a personalisation of production that undoes this lift" in near.why
+    assert far.passed
+    assert near.estimate.margin is not None
+    assert far.estimate.margin is not None
+    assert near.confounding is not None
+    assert 0 < near.estimate.margin < near.confounding.hidden < far.estimate.margin
+    assert decide(held, dm, gate_settings(low - 0.001, 0.95, "clicks"), low - 0.001, acknowledge="confounding").passed

@@ -316,7 +316,7 @@ def test_nothing_clicked_has_no_lift(policy: prudent.Policy) -> None:
 # --- the gate ---------------------------------------------------------------------------------------------------------
 
 
-CHANGE = ("unchanged", "lift_changed", "sensitivity")
+CHANGE = ("unchanged", "lift_changed", "sensitivity", "margin")
 
 
 def two_orders(n: int = 2_000) -> tuple[prudent.Log, dict[str, tuple[str, ...]]]:
@@ -358,7 +358,8 @@ def test_a_gate_can_ask_for_more(tmp_path: Path) -> None:
     high = prudent.gate(better, log, estimator="ips", min_lift=2.0)
     sure = prudent.gate(better, log, estimator="ips", confidence=0.99)
     assert (usual.passed, high.passed) == (True, False)
-    assert replace(usual.estimate, sensitivity=high.estimate.sensitivity) == high.estimate
+    about_the_goal = {name: getattr(high.estimate, name) for name in ("sensitivity", "margin")}
+    assert replace(usual.estimate, **about_the_goal) == high.estimate
     assert usual.estimate.sensitivity is not None
     assert usual.estimate.sensitivity > 1
     assert usual.estimate.lift_low is not None

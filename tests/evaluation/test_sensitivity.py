@@ -11,7 +11,7 @@ from prudent.click_models.rewards import OBSERVED_REWARDS, ObservedReward
 from prudent.evaluation.estimators import parse
 from prudent.evaluation.evaluate import matching_length
 from prudent.evaluation.intervals import Settings, estimate
-from prudent.evaluation.sensitivity import LARGEST_GAMMA, sensitivity, unchanged_places
+from prudent.evaluation.sensitivity import LARGEST_GAMMA, margin, sensitivity, unchanged_places
 from tests.evaluation.reference import Logged, Policy
 from tests.evaluation.small import arrays, cases
 
@@ -95,3 +95,16 @@ def test_a_length_at_which_lists_match() -> None:
     lists = [Logged("q", ("a", "b", "c"), (1, 0, 0), (1.0,) * 3)] * 5
     assert matching_length(arrays(lists, {"q": ("a", "b", "d")})) == 2
     assert matching_length(arrays(lists, {"q": ("c", "b", "a")})) is None, "no length matches"
+
+
+@given(chance, chance, st.floats(0.1, 5.0), st.floats(0.0, 1.0))
+def test_the_margin_is_the_overstatement_that_meets_the_goal(
+    q: float, least: float, places: float, same: float
+) -> None:
+    value, goal = same + places * q, same + places * least
+    room = margin(value, goal, same)
+    if value <= goal:
+        assert room == 0
+    else:
+        assert same + (value - same) / (1 + room) == pytest.approx(goal)
+    assert margin(value, same / 2 - 0.01, same) == LARGEST_GAMMA, "what stays is enough"

@@ -23,7 +23,7 @@ from prudent.click_models.rewards import OBSERVED_REWARDS, ObservedReward
 from prudent.evaluation.estimators import Contributions, Estimator
 from prudent.evaluation.estimators.base import highest_reward
 from prudent.evaluation.holdout import CannotTellError, Holdout
-from prudent.evaluation.sensitivity import sensitivity, unchanged_places
+from prudent.evaluation.sensitivity import margin, sensitivity, unchanged_places
 
 IntervalName = Literal["bootstrap", "bernstein"]
 INTERVALS: tuple[IntervalName, ...] = ("bootstrap", "bernstein")
@@ -75,6 +75,7 @@ class Estimate:
     unchanged: float | None = None  # share of the lists with support that the policy leaves as they are
     lift_changed: float | None = None  # on the other lists
     sensitivity: float | None = None  # Γ of hidden confounding that undoes the lift's limit; 1: nothing to undo
+    margin: float | None = None  # by which share clicks at changed places may be overstated until the limit is undone
 
     @property
     def known(self) -> bool:
@@ -136,10 +137,11 @@ def _estimate(
     stay = part.counted & held.stays
     unchanged = float(held.n[stay].sum() / lists)
     kept = float(np.sum((held.n * held.reward(reward))[stay]) / lists)
-    gamma = None
+    gamma = room = None
     if of_lift is not None:
         low, high, goal = ((1 + level) * logged for level in (*of_lift, min_lift))
-        gamma = sensitivity(low, high, goal, *unchanged_places(held, part.counted, reward))
+        same, places = unchanged_places(held, part.counted, reward)
+        gamma, room = sensitivity(low, high, goal, same, places), margin(low, goal, same)
     no_lift = "" if logged else "No logged list was clicked: the lift is not defined."
     return Estimate(
         estimator=name,
@@ -160,6 +162,7 @@ def _estimate(
         unchanged=_rounded(unchanged),
         lift_changed=_rounded((value - kept) / (logged - kept) - 1 if logged > kept else None),
         sensitivity=_rounded(gamma),
+        margin=_rounded(room),
         why=" ".join(filter(None, [part.note, no_lift])),
         doubt=part.doubt,
     )

@@ -65,21 +65,29 @@ def refusals(
         Refusal("sample", few),
         Refusal("click-model", one.doubt.removesuffix(".")),
         Refusal("support", support),
-        Refusal("confounding", _confounded(held, confounding, personalised)),
+        Refusal("confounding", _confounded(held, one, confounding, personalised)),
         Refusal("confounding", _confounded_by(segments)),
         Refusal("trust-bias", _trusting(held, estimator)),
     ]
     return [refusal for refusal in every if refusal.text]
 
 
-def _confounded(held: Holdout, confounding: Confounding | None, personalised: bool) -> str:
+def _confounded(held: Holdout, one: Estimate, confounding: Confounding | None, personalised: bool) -> str:
     if held.propensity is not None:
         return ""
     if personalised:
         return "production is personalised and the log has no propensities: items were shown to users who like them"
-    if confounding is None or not confounding.found:
+    if confounding is None:
         return ""
-    return f"{confounding}, as where production chooses them by something about the user; log propensities"
+    if confounding.found:
+        return f"{confounding}, as where production chooses them by something about the user; log propensities"
+    if not one.margin or one.margin >= confounding.hidden:
+        return ""
+    return (
+        "the log could hide a personalisation of production that undoes this lift: clicks at places that change may be "
+        f"overstated by {percent(confounding.hidden)}, and {percent(one.margin)} would suffice; hold out more lists or "
+        "log propensities"
+    )
 
 
 def _confounded_by(segments: Sequence[SegmentTest]) -> str:

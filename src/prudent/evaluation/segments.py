@@ -31,6 +31,7 @@ from prudent.evaluation.confounding import (
     Impressions,
     number_keys,
     permutation_test,
+    sum_of_squares,
     without_clicks_above,
 )
 
@@ -87,14 +88,13 @@ def detect_by_segment(
     if not len(impressions.cell):
         return None
     size = np.bincount(impressions.cell)
-    excess = excess_share(lists, values, impressions)
-    return permutation_test(
-        impressions,
-        [by_value(values, impressions)],
-        lambda residual: float(np.sum(np.bincount(impressions.cell, residual * excess) ** 2 / size) / size.sum()),
-        permutations,
-        rng,
-    )
+    groups, excess = by_value(values, impressions), excess_share(lists, values, impressions)
+
+    def measure(residual: FloatArray) -> tuple[float, float]:
+        bias = np.bincount(impressions.cell, residual * excess)  # times the size of the cell
+        return sum_of_squares(residual, groups), float(np.sum(bias**2 / size) / size.sum())
+
+    return permutation_test(impressions, measure, permutations, rng)
 
 
 def by_value(values: IntArray, impressions: Impressions) -> IntArray:

@@ -12,6 +12,9 @@ At all other places an item that is clicked with probability q where it was show
 meets the value to beat: S is the observed reward per list at places that stay, m how many places per list change, and V
 the limit of the interval. The bound is convex in q, so that one mean q for all places that change makes Γ too small
 rather than too large.
+
+The margin is simpler: by which share the clicks at places that change may be overstated before the lower limit of the
+lift is undone, ``(V − S)/(goal − S) − 1``.
 """
 
 import numpy as np
@@ -53,3 +56,14 @@ def sensitivity(low: float, high: float, goal: float, same: float, places: float
     if below <= 0 or above >= 1:
         return LARGEST_GAMMA
     return float(min(LARGEST_GAMMA, (above / (1 - above)) / (below / (1 - below))))
+
+
+def margin(low: float, goal: float, same: float) -> float:
+    """By which share clicks at places that change may be overstated until `low` is no longer above the goal.
+
+    >>> round(margin(0.5, 0.4, same=0.1), 6)  # 0.4 in place of 0.3
+    0.333333
+    """
+    if low <= goal:
+        return 0.0
+    return min(LARGEST_GAMMA, (low - same) / (goal - same) - 1) if goal > same else LARGEST_GAMMA
