@@ -9,8 +9,13 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 
 from prudent.evaluation.holdout import Holdout, make_holdout
+from prudent.storage.digest import Digest
+from prudent.storage.manifest import Manifest, Source, Tally
 from tests import strategies
 from tests.evaluation.reference import Logged, Policy
+
+TRAINED_ELSEWHERE = Manifest("policy", sources={"training": Source(("elsewhere",), Tally(9), digest=Digest("g:g:"))})
+"""Of a policy that was trained on lists that are in no log here."""
 
 
 @st.composite

@@ -20,10 +20,11 @@ from prudent.evaluation.estimators import estimators
 from prudent.evaluation.evaluate import Evaluation, in_words
 from prudent.evaluation.intervals import Estimate
 from prudent.evaluation.rollout import gate_contexts
-from prudent.storage.manifest import Manifest, Source, Tally
+from prudent.storage.manifest import Manifest
 from tests.command import run, run_process
 from tests.evaluation import reference
 from tests.evaluation.reference import Logged
+from tests.evaluation.small import TRAINED_ELSEWHERE
 
 POLICY = {"q": ("a", "b"), "r": ("c",), "elsewhere": ("a",)}
 
@@ -64,6 +65,7 @@ def policy_file(path: Path, lists: Mapping[str, tuple[str, ...]]) -> Path:
         ),
         path,
     )
+    TRAINED_ELSEWHERE.write(path)
     return path
 
 
@@ -425,7 +427,7 @@ def test_a_mixed_policy_claims_no_bound_for_the_lists_that_stay(tmp_path: Path) 
         manifest=Manifest(
             "policy",
             {"model": "pbm", "bound": "bayes(delta=0.2)", "length": 2},
-            {"training": Source(("train.parquet",), Tally(9))},
+            TRAINED_ELSEWHERE.sources,
             {
                 "fitted": {"examination": [1.0, 0.3], "prior": {"alpha": 1.0, "beta": 1.0}},
                 "summary": {"contexts": 10, "differ": 10, "unit": "expected clicks"},

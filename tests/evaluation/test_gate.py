@@ -18,7 +18,7 @@ from prudent.evaluation.holdout import make_holdout
 from prudent.policies.files import COLUMNS
 from tests.command import run
 from tests.evaluation.reference import Logged
-from tests.evaluation.small import arrays
+from tests.evaluation.small import TRAINED_ELSEWHERE, arrays
 from tests.footers import rewrite_footer
 
 ESTIMATORS = ["ips", "snips", "prefix-ips", "ip-ips", "pi", "dm(model=cm)", "dr(model=cm)", "dr(model=cm, clip=10)"]
@@ -37,6 +37,7 @@ def policy_of(lists: dict[str, list[str]], path: Path) -> prudent.Policy:
 
 def written(rows: list[tuple[object, ...]], path: Path) -> prudent.Policy:
     pq.write_table(pa.table(dict(zip(COLUMNS, map(list, zip(*rows, strict=True)), strict=True))), path)
+    TRAINED_ELSEWHERE.write(path)
     return prudent.Policy.read(path)
 
 

@@ -2,6 +2,7 @@
 
 import json
 from collections import defaultdict
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,6 +25,7 @@ from prudent.evaluation.segments import SegmentTest, by_value, detect_by_segment
 from prudent.evaluation.verdict import Verdict
 from tests import strategies
 from tests.command import run
+from tests.evaluation.small import TRAINED_ELSEWHERE
 
 CONTEXTS, ITEMS, LISTS = 8, 4, 2_000
 
@@ -71,8 +73,11 @@ def simulate(seed: int, **strengths: float) -> pa.Table:
     )
 
 
-POLICY = prudent.Policy.from_table(
-    pa.table({"context": [f"q{one}" for one in range(CONTEXTS)], "items": [["i1", "i0"]] * CONTEXTS}), items="items"
+POLICY = replace(
+    prudent.Policy.from_table(
+        pa.table({"context": [f"q{one}" for one in range(CONTEXTS)], "items": [["i1", "i0"]] * CONTEXTS}), items="items"
+    ),
+    manifest=TRAINED_ELSEWHERE,
 )
 
 

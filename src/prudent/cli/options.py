@@ -215,7 +215,7 @@ class GateOptions:
         list[str] | None,
         option(
             "--acknowledge",
-            help="A refusal that you take the responsibility for: click-model, confounding or trust-bias; repeatable.",
+            help="A refusal that you take the responsibility for: click-model, confounding, provenance or trust-bias.",
         ),
     ] = None
     personalised: Annotated[

@@ -23,6 +23,7 @@ from prudent.engines.spark.engine import Spark
 from prudent.logs.formats import find_files, parquet_files
 from prudent.logs.log import Candidates
 from prudent.storage.counts_file import CELL_KEYS, counts_footer, counts_manifest, write_counts_file
+from prudent.storage.digest import Digest, digest_lists
 from prudent.storage.files import TemporaryFolder, replacing
 from prudent.storage.filesystem import (
     Location,
@@ -130,6 +131,25 @@ class Counts:
     def source(self) -> Source:
         """What was counted, for the manifests of counts and of what is made of them."""
         return Source(self.origin, self.tally, self.days)
+
+    @property
+    def training(self) -> Source:
+        """The same with a digest of the lists, for the manifests of what is fitted to them."""
+        return replace(self.source, digest=self._digest)
+
+    @cached_property
+    def _digest(self) -> Digest | None:
+        if self.remote:
+            return self._lists_alone()._digest
+        with self.engine.connect() as connection:
+            threshold, lists = self._sample(connection)
+            return None if lists is None else digest_lists(connection, lists, threshold)
+
+    def _lists_alone(self) -> "Counts":
+        """The lists of counts that are elsewhere, which are bounded, without the cells, which are not."""
+        folder = TemporaryFolder()
+        lists = fetch_rows(self.remote, folder.path, [("position", "=", 0)])
+        return replace(self, files=tuple(lists), remote=(), _folder=folder)
 
     @property
     def manifest(self) -> Manifest:
@@ -241,9 +261,7 @@ class Counts:
         list was shown, also under a half-life. Empty where a file keeps no lists.
         """
         if self.remote:
-            folder = TemporaryFolder()  # the lists are bounded, the cells are not
-            lists_alone = fetch_rows(self.remote, folder.path, [("position", "=", 0)])
-            return replace(self, files=tuple(lists_alone), remote=()).sample()
+            return self._lists_alone().sample()
         with self.engine.connect() as connection:
             _, lists = self._sample(connection)
             if lists is None:

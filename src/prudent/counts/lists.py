@@ -16,6 +16,7 @@ from prudent.counts.index import name_types
 from prudent.counts.max_rejected import check_tally
 from prudent.engines.duckdb.engine import DuckDB
 from prudent.logs.log import Log
+from prudent.storage.digest import Digest, digest_lists
 from prudent.storage.files import TemporaryFolder
 from prudent.storage.manifest import Tally
 from prudent.storage.quoting import file_text, text
@@ -148,6 +149,15 @@ def list_columns(log: Log) -> str:
     return ", ".join(
         ("context", "items", "clicks", *(() if log.propensity is None else ("propensity",)), *log.segments)
     )
+
+
+def digest_log(log: Log, engine: DuckDB) -> Digest | None:
+    """The digest of a log, whose lists are read whole."""
+    folder = TemporaryFolder()
+    file = folder.path / "lists.parquet"
+    write_lists(replace(log, propensity=None), engine, file, max_rejected=1.0)
+    with engine.connect() as connection:
+        return digest_lists(connection, f"from read_parquet({file_text(file)})")
 
 
 def numbered(file: Path) -> str:

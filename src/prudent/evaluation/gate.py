@@ -14,6 +14,7 @@ from prudent.evaluation.evaluate import DECIDES, gamma
 from prudent.evaluation.holdout import Holdout
 from prudent.evaluation.holdout_log import HoldoutLog, PolicyLike, open_holdout
 from prudent.evaluation.intervals import Estimate, IntervalName, Settings, estimate
+from prudent.evaluation.leakage import unknown_origin
 from prudent.evaluation.refusals import MIN_SUPPORT, NO_ESTIMATE, name_in_words, read_acknowledged, refusals
 from prudent.evaluation.segments import SegmentTest
 from prudent.evaluation.verdict import Outcome, Verdict
@@ -50,8 +51,8 @@ def gate(
         Objects or paths; `columns` are arguments of `as_log`, such as the names of the log's columns. With
         ``segment=["device", "member"]``, the test for confounding also compares the values of these columns.
     acknowledge
-        Refusals that you take the responsibility for: ``"click-model"``, ``"confounding"``, ``"trust-bias"``. The
-        verdict records what they said.
+        Refusals that you take the responsibility for: ``"click-model"``, ``"confounding"``, ``"trust-bias"`` and
+        ``"provenance"``: that the policy was not trained on the log. The verdict records what they said.
     personalised
         Production chooses lists by something about the user that is not in the context. Without propensities no
         estimate is valid then, whether or not the log shows it.
@@ -81,10 +82,12 @@ def gate_holdout(
 ) -> Verdict:
     """The verdict on a holdout that is read."""
     users: dict[str, Any] = {"acknowledge": acknowledge, "personalised": personalised}
-    segments = () if holdout.leakage else holdout.segments
-    return decide(
-        holdout.lists, estimator, settings, min_lift, min_support, leakage=holdout.leakage, segments=segments, **users
-    )
+    found: dict[str, Any] = {
+        "leakage": holdout.leakage,
+        "origin": unknown_origin(holdout.policy.manifest),
+        "segments": () if holdout.leakage else holdout.segments,
+    }
+    return decide(holdout.lists, estimator, settings, min_lift, min_support, **found, **users)
 
 
 def gate_settings(
@@ -109,11 +112,12 @@ def decide(
     min_support: float = MIN_SUPPORT,
     *,
     leakage: str = "",
+    origin: str = "",
     acknowledge: Sequence[str] | str = (),
     personalised: bool = False,
     segments: Sequence[SegmentTest] = (),
 ) -> Verdict:
-    """The verdict on a holdout as arrays; `leakage` is why it is none."""
+    """The verdict on a holdout as arrays; `leakage` is why it is none, `origin` why nobody knows whether it is one."""
     accepted = read_acknowledged(acknowledge)
     (one,) = estimate(held, [estimator], settings, min_lift=min_lift)
     confounding = None if held.propensity is not None or leakage else detect_confounding(held.shown())
@@ -124,6 +128,7 @@ def decide(
         settings,
         min_support=min_support,
         leakage=leakage,
+        origin=origin,
         personalised=personalised,
         confounding=confounding,
         segments=segments,

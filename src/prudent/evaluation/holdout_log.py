@@ -19,11 +19,12 @@ from prudent.counts.lists import as_batches, list_columns, numbered, write_lists
 from prudent.counts.max_rejected import check_max_rejected
 from prudent.engines.duckdb.engine import DuckDB
 from prudent.evaluation.holdout import NEVER, Holdout, make_holdout
-from prudent.evaluation.leakage import find_leakage
+from prudent.evaluation.leakage import find_leakage, find_same_lists
 from prudent.evaluation.segments import SegmentedLists, SegmentTest, detect_by_segments
 from prudent.logs.log import Log, as_log
 from prudent.policies.files import check_lists
 from prudent.policies.policy import Policy, as_policy
+from prudent.storage.digest import Digest, digest_lists
 from prudent.storage.files import TemporaryFolder
 from prudent.storage.manifest import Manifest, Tally
 from prudent.storage.quoting import file_text, text
@@ -47,6 +48,8 @@ class HoldoutLog:
     connection: duckdb.DuckDBPyConnection
     tally: Tally
     policy_contexts: int
+    leakage: str  # why the log is no holdout for the policy; empty where there is no reason
+    digest: Digest | None  # of the log
     segmented: SegmentedLists | None = None  # a sample of contexts, where the log names segments
 
     @cached_property
@@ -55,11 +58,6 @@ class HoldoutLog:
         if self.segmented is None or self.log.propensity is not None:
             return ()
         return detect_by_segments(self.segmented, self.log.segments)
-
-    @property
-    def leakage(self) -> str:
-        """Why the log is no holdout for the policy; empty where there is no reason."""
-        return find_leakage(self.policy.manifest, self.log, self.tally.lists)
 
 
 def open_holdout(
@@ -107,7 +105,10 @@ def _read(policy: Policy, log: Log, engine: DuckDB, max_rejected: float) -> Hold
     (shown,) = as_batches(connection, [numbered(lists)], weighed=weighed, dtype=np.int32)  # half the memory
     target, known = _target(connection, max(int(longest), shown.length))
     lists_of_log = make_holdout(shown, target, known, trained_model(policy.manifest, shown.length))
-    return HoldoutLog(policy, log, lists_of_log, target, connection, tally, int(contexts), segmented)
+    whole = f"from read_parquet({file_text(lists)})"
+    leakage = find_leakage(policy.manifest, log, tally.lists) or find_same_lists(policy.manifest, connection, whole)
+    digest = digest_lists(connection, whole)
+    return HoldoutLog(policy, log, lists_of_log, target, connection, tally, int(contexts), leakage, digest, segmented)
 
 
 _SEGMENTED_LISTS = 100_000

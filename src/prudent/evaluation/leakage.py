@@ -1,8 +1,11 @@
-"""Whether lists may judge a policy: by what manifests say, it must not have learned from them.
+"""Whether a log is a holdout for a policy, which must not be trained on any of its lists.
 
-A policy names what it learned from. What that was made of (a part of a log, the counts of one), and what the judging
-log was cut from, stands in the manifests beside those files. Files may be written anew under the same name, so that a
-name is only believed where the number of lists agrees as well.
+By content: the manifest of a policy has a digest of its training lists, and `prudent.evaluation.coincidence` tells
+whether the log has the same ones, whatever its files are called.
+
+By name: a policy names its training log. What that was made of (a part of a log, the counts of one), and what the log
+was cut from, is in the manifests of those files. Files may be written anew under the same name, so that a name is only
+believed where the number of lists agrees as well.
 """
 
 from collections.abc import Iterator, Sequence
@@ -10,18 +13,56 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+import duckdb
+
 from prudent.base.errors import CountsError, ManifestError
 from prudent.counts.days import span_of
 from prudent.counts.split import files_behind, recorded_files
+from prudent.evaluation.coincidence import coincidence
 from prudent.logs.formats import parquet_files
 from prudent.logs.log import Log
 from prudent.storage.manifest import Manifest, Source
+
+_ROLES = (("training", "learned from"), ("holdout", "was mixed by"))
+
+
+def find_same_lists(policy: Manifest, connection: duckdb.DuckDBPyConnection, lists: str) -> str:
+    """Why lists are no holdout for the policy with this manifest, by their content; empty where there is no reason.
+
+    `lists` is a query for context, items, clicks and n.
+    """
+    for role, what in _ROLES:
+        digest = policy.sources[role].digest if role in policy.sources else None
+        if digest is None:
+            continue
+        n, m = digest.counted(connection, lists)
+        if not coincidence(n, m).shared:
+            continue
+        if (n == m).all():
+            return f"These are the lists that the policy {what}."
+        if (n <= m).all():
+            return f"Among these are the lists that the policy {what}."
+        if (n >= m).all():
+            return f"These lists are among those that the policy {what}."
+        return f"Some of these lists are those that the policy {what}: more of them agree than by chance."
+    return ""
+
+
+def unknown_origin(policy: Manifest) -> str:
+    """Why nobody knows what a policy was trained on; empty where that is known."""
+    if not policy.prudent:
+        why = "it has no manifest"
+    elif "training" not in policy.sources or policy.sources["training"].digest is None:
+        why = "its manifest has no digest of the training lists"
+    else:
+        return ""
+    return f"cannot tell where this policy comes from: {why}, so that the holdout may be its training log"
 
 
 def find_leakage(policy: Manifest, log: Log, lists: int) -> str:
     """Why a log of so many lists is no holdout for the policy with this manifest; empty where there is no reason."""
     judges = files_behind(log.names) if log.in_files else set()  # tables in memory have no names of their own
-    for role, what in (("training", "learned from"), ("holdout", "was mixed by")):
+    for role, what in _ROLES:
         if role in policy.sources and (reason := _overlap(policy.sources[role], judges, lists, what)):
             return reason
     return ""

@@ -17,7 +17,7 @@ from prudent.evaluation.trust_bias import LEVEL, trust_bias
 MIN_SUPPORT = 0.5
 """The share with support, of the lists that the policy changes, below which the gate cannot tell."""
 
-ACKNOWLEDGEABLE = ("click-model", "confounding", "trust-bias")
+ACKNOWLEDGEABLE = ("click-model", "confounding", "provenance", "trust-bias")
 """Refusals that a user may take the responsibility for; the verdict keeps them."""
 
 
@@ -48,6 +48,7 @@ def refusals(
     *,
     min_support: float,
     leakage: str,
+    origin: str,
     personalised: bool,
     confounding: Confounding | None,
     segments: Sequence[SegmentTest] = (),
@@ -62,6 +63,7 @@ def refusals(
     few = doubts(one).removeprefix("; ") if settings.interval == "bootstrap" else ""  # Bernstein holds for any number
     support = f"support below the minimum of {percent(min_support, 0)}" if one.support < min_support else ""
     every = [
+        Refusal("provenance", origin),
         Refusal("sample", few),
         Refusal("click-model", one.doubt.removesuffix(".")),
         Refusal("support", support),

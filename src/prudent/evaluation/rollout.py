@@ -148,7 +148,8 @@ def gate_contexts(
     >>> lists = (("a", "b", 1, 0), ("b", "a", 1, 0), ("a", "b", 0, 0), ("b", "a", 0, 0), ("a", "b", 1, 0))
     >>> log = [{"context": "shoes", "items": [a, b], "clicks": [c, d]} for a, b, c, d in lists * 20]
     >>> policy = prudent.Policy.from_table(pa.Table.from_pylist(log[1:2]), items="items")
-    >>> mixture = prudent.gate_contexts(policy, pa.Table.from_pylist(log), estimator="dm(model=pbm)")
+    >>> known = {"estimator": "dm(model=pbm)", "acknowledge": "provenance"}
+    >>> mixture = prudent.gate_contexts(policy, pa.Table.from_pylist(log), **known)
     >>> mixture.better, dict(mixture.policy)
     (0, {'shoes': ['a', 'b']})
     """
@@ -264,7 +265,7 @@ def mix(holdout: HoldoutLog, model: ClickModel, settings: Settings, whole: Verdi
                 "policy": {key: made.settings[key] for key in ("model", "bound", "baseline") if key in made.settings},
             },
         },
-        {**made.sources, "holdout": Source(tuple(holdout.log.names), holdout.tally)},
+        {**made.sources, "holdout": Source(tuple(holdout.log.names), holdout.tally, digest=holdout.digest)},
         {"mixed": decisions},
     )
     mixed = Policy(connection, manifest, {"lists": "from lists"})

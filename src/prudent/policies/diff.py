@@ -202,7 +202,7 @@ def _numbers(connection: duckdb.DuckDBPyConnection, query: str) -> dict[str, int
 
 # --- how they were made -----------------------------------------------------------------------------------------------
 
-_NO_SETTINGS = ("inputs", "rejected", "left_out")
+_NO_SETTINGS = ("inputs", "rejected", "left_out", "digest")
 
 
 def _settings(old: Manifest, new: Manifest) -> Iterator[Setting]:

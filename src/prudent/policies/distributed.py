@@ -68,7 +68,7 @@ def rank_in_spark(
             to=target,
             keep=COLUMNS,
             sums=terms(_OF),
-            manifest=lambda sums: manifest_of(request, extent, plan, sums, counts.source, offered),
+            manifest=lambda sums: manifest_of(request, extent, plan, sums, counts.training, offered),
         )
     write_text(target.sibling(f"{target.path.rpartition('/')[2]}.manifest.json"), manifest.to_text())
     connection = DuckDB().open()

@@ -123,7 +123,7 @@ def rank(
     scored = cache(partial(_score, connection, names, plan))
     policy = Policy(
         connection,
-        manifest_of(request, extent, plan, sums, counts.source, None if table is None else table.name),
+        manifest_of(request, extent, plan, sums, counts.training, None if table is None else table.name),
         {"lists": "from lists", "contexts": CONTEXTS, "scores": scored},
         counts,
     )

@@ -5,7 +5,7 @@ sure that none of them turns into markup.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from math import isfinite
 from typing import Any
 
@@ -285,7 +285,7 @@ def _settings(manifest: Manifest, above: str = "") -> list[tuple[str, str]]:
     if not manifest.prudent:
         return []
     results = {name: value for name, value in manifest.results.items() if name != "comparison"}  # has its own section
-    sources = {role: source.to_json() for role, source in manifest.sources.items()}
+    sources = {role: replace(source, digest=None).to_json() for role, source in manifest.sources.items()}
     lines = {"prudent": manifest.prudent, **manifest.settings, **sources, **results}
     return [(visible(name), visible(value)) for name, value in _flat(lines, above)]
 

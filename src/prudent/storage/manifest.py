@@ -21,6 +21,7 @@ import duckdb
 from prudent import __version__
 from prudent.base.errors import ManifestError, PrudentWarning
 from prudent.storage.database import Database
+from prudent.storage.digest import Digest
 from prudent.storage.files import manifest_path, reason, replacing
 from prudent.storage.parquet import footer_entry, read_footer
 
@@ -142,11 +143,13 @@ class Source:
     inputs: tuple[str, ...]
     tally: Tally
     days: Days | None = None
+    digest: Digest | None = None  # of what something was fitted to, so that the same lists are recognised elsewhere
 
     def to_json(self) -> dict[str, Any]:
-        """The inputs, the tally and, where there are any, the days, on one level."""
+        """The inputs, the tally and, where there are any, the days and the digest, on one level."""
         days = {} if self.days is None else {"days": self.days.to_json()}
-        return {"inputs": list(self.inputs), **self.tally.to_json(), **days}
+        digest = {} if self.digest is None else {"digest": self.digest.text}
+        return {"inputs": list(self.inputs), **self.tally.to_json(), **days, **digest}
 
     @classmethod
     def from_json(cls, content: object) -> "Source":
@@ -156,7 +159,8 @@ class Source:
         if not isinstance(inputs, list) or not all(isinstance(name, str) for name in inputs):
             raise ValueError("inputs have to be a list of names")
         days = Days.from_json(entries["days"]) if "days" in entries else None
-        return cls(tuple(inputs), Tally.from_json(entries), days)
+        digest = Digest(str(entries["digest"])) if "digest" in entries else None
+        return cls(tuple(inputs), Tally.from_json(entries), days, digest)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from prudent.base.errors import LogError, UsageError
 from prudent.base.spec import whole_number
 from prudent.counts.counts import Counts
-from prudent.counts.lists import read_lists
+from prudent.counts.lists import digest_log, read_lists
 from prudent.counts.max_rejected import MAX_REJECTED, check_max_rejected
 from prudent.engines.duckdb.engine import DuckDB
 from prudent.logs.log import as_log, recorded_names
@@ -106,7 +106,7 @@ def rank_baseline(
     manifest = Manifest(
         "policy",
         {"baseline": str(chosen), "length": length or totals.length, "min_lists": min_lists},
-        {"training": Source(recorded_names(log), tally)},
+        {"training": Source(recorded_names(log), tally, digest=digest_log(log, engine or DuckDB()))},
         {
             "fitted": {},
             "summary": {
