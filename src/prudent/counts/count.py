@@ -1,7 +1,8 @@
 """`prudent.count`: counts from whatever has them, which is a log, files of counts, or `Counts`."""
 
-from collections.abc import Sequence
-from contextlib import suppress
+import secrets
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import date
 from importlib.resources import files as package_files
@@ -19,9 +20,20 @@ from prudent.engines.duckdb.engine import DuckDB
 from prudent.engines.spark.engine import Spark
 from prudent.logs.formats import find_files, first_bytes, is_paths, path_names
 from prudent.logs.log import Log, as_log, recorded_names
-from prudent.storage.counts_file import counts_version
-from prudent.storage.files import TemporaryFolder, check_output
-from prudent.storage.filesystem import check_apart, find, has_scheme, locate, subfolders, write_text
+from prudent.storage.counts_file import COLUMNS, counts_version
+from prudent.storage.files import TemporaryFolder, check_output, make_folder, replacing
+from prudent.storage.filesystem import (
+    check_apart,
+    find,
+    has_scheme,
+    locate,
+    place_folder,
+    scratch_folder,
+    subfolders,
+    write_text,
+)
+from prudent.storage.locks import locked
+from prudent.storage.manifest import Manifest, Tally
 from prudent.storage.parquet import read_footer
 
 QUERY = package_files("prudent.engines").joinpath("sql/counts.sql").read_text(encoding="utf-8")
@@ -68,19 +80,22 @@ def count(
     reader = engine if isinstance(engine, DuckDB) else DuckDB()
     files = counted_files(source) if isinstance(engine, DuckDB) else []  # Spark reads logs that are not here
     if files or isinstance(source, Counts):
-        counts = source if isinstance(source, Counts) else Counts.read(*files, engine=engine)
+        # By the names that were given: files in a folder of days may be replaced before they are read.
+        counts = source if isinstance(source, Counts) else Counts.read(*path_names(source), engine=engine)
         if target is None:
             return counts
-        counts.write(target)
-        return replace(counts, files=(target,), remote=())
+        with _placing(target, to, day, lambda: counts.manifest) as part:
+            counts.write_file(part)
+        return replace(counts, files=(target,), remote=(), seen=())
     opened, folder = as_log(source, engine=reader, **log), None
     if target is None:
         folder = TemporaryFolder()
         target = folder.path / "counts.parquet"
-    tally = engine.count(opened, QUERY, target, check=lambda tally: check_tally(tally, opened, max_rejected))
-    counts = Counts((target,), tally, reader, recorded_names(opened), _folder=folder)
-    if folder is None:
-        counts.manifest.write(target)
+        tally = engine.count(opened, QUERY, target, check=lambda tally: check_tally(tally, opened, max_rejected))
+        return Counts((target,), tally, reader, recorded_names(opened), _folder=folder)
+    with _placing(target, to, day, lambda: counts.manifest) as part:
+        tally = engine.count(opened, QUERY, part, check=lambda tally: check_tally(tally, opened, max_rejected))
+        counts = Counts((target,), tally, reader, recorded_names(opened))
     return counts
 
 
@@ -108,7 +123,7 @@ def as_counts(
     paths = isinstance(engine, Spark) and is_paths(source)
     files: Sequence[str | Path] = path_names(source) if paths else counted_files(source)
     if files:
-        return Counts.read(*files, engine=engine, **days)
+        return Counts.read(*path_names(source), engine=engine, **days)
     for name in days:
         raise UsageError(
             f"{name} (--{name.replace('_', '-')}) applies to counts by day. Count each day first: "
@@ -168,6 +183,27 @@ def _target(to: str | PathLike[str], day: date | str | None, source: Any) -> Pat
     return target
 
 
+@contextmanager
+def _placing(
+    target: Path, to: str | PathLike[str] | None, day: date | str | None, manifest: Callable[[], Manifest]
+) -> Iterator[Path]:
+    """The file to write counts to. That of a day gets its name while nobody merges or reads the days, and only then."""
+    if day is None or to is None:
+        yield target
+        manifest().write(target)
+        return
+    part = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
+    try:
+        yield part
+        with locked([Path(to)]):
+            place(to, day)  # once more: it may have been merged meanwhile
+            with replacing(target) as last:
+                part.rename(last)
+            manifest().write(target)
+    finally:
+        part.unlink(missing_ok=True)
+
+
 def _is_folder(to: str | PathLike[str], day: date | str | None) -> bool:
     """Whether Spark writes a folder of part files: for a day, and unless the name is that of a Parquet file."""
     return day is not None or Path(to).is_dir() or Path(to).suffix != ".parquet"
@@ -176,13 +212,25 @@ def _is_folder(to: str | PathLike[str], day: date | str | None) -> bool:
 def _count_to_folder(
     log: Log, engine: Spark, to: str | PathLike[str], max_rejected: float, day: date | str | None
 ) -> Counts:
-    target = locate(to, engine.filesystem)
+    days = locate(to, engine.filesystem)
+    target = days if day is None else days.child(day_folder(day))
     if day is not None:
-        check_not_merged(target.name, subfolders(target, "day="), day)
-        target = target.child(day_folder(day))
+        check_not_merged(days.name, subfolders(days, "day="), day)
     if log.in_files:
         check_apart(target, [locate(name, engine.filesystem) for name in log.names])
-    tally = engine.count(log, QUERY, target, check=lambda tally: check_tally(tally, log, max_rejected))
+
+    def check(tally: Tally) -> None:
+        check_tally(tally, log, max_rejected)
+
+    if day is None or days.local is None:  # object stores and HDFS have no locks
+        tally = engine.count(log, QUERY, target, check=check)
+    else:
+        make_folder(days.local)
+        with scratch_folder(target) as part:
+            tally = engine.count(log, QUERY, part, check=check)
+            with locked([days.local]):
+                check_not_merged(days.name, subfolders(days, "day="), day)  # once more: it may be merged by now
+                place_folder(part, target, COLUMNS)
     parts, names = tuple(find(target.name, engine.filesystem)), recorded_names(log)
     if target.local is None:
         counts = Counts((), tally, origin=names, remote=parts)

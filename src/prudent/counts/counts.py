@@ -1,6 +1,7 @@
 """Counts: the histogram between log and arrays. Above it data is big and lives in an engine, below it is numpy."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import cached_property
@@ -12,7 +13,7 @@ import numpy as np
 
 from prudent.base.errors import CountsError, UsageError
 from prudent.counts.cells import Cells
-from prudent.counts.days import UNIT, choose
+from prudent.counts.days import UNIT, Chosen, choose, folders_of_days
 from prudent.counts.index import Index, name_types, number
 from prudent.counts.lists import ListBatch, as_batches
 from prudent.counts.remote import find_remote, read_tallies
@@ -31,6 +32,7 @@ from prudent.storage.filesystem import (
     fetch_rows,
     locate,
 )
+from prudent.storage.locks import Seen, has_changed, locked, look_at
 from prudent.storage.manifest import Days, Manifest, Source, Tally
 from prudent.storage.parquet import read_footer
 from prudent.storage.quoting import file_text
@@ -67,6 +69,7 @@ class Counts:
     weights: tuple[int, ...] = field(default=(), kw_only=True)  # one for each file, or none at all
     days: Days | None = field(default=None, kw_only=True)  # that were read, for the same purpose
     remote: "tuple[Location, ...]" = field(default=(), kw_only=True)  # in place of files, where they are elsewhere
+    seen: tuple[Seen, ...] = field(default=(), kw_only=True, repr=False)  # the files when their tallies were read
     _folder: object = field(default=None, repr=False)  # temporary folders live as long as the counts that need them
 
     @classmethod
@@ -98,9 +101,16 @@ class Counts:
                 return cls((), tally, DuckDB(), origin, weights=chosen.weights, days=chosen.days, remote=tuple(remote))
             paths, engine = tuple(at.local for at in places if at.local), None
         engine = engine or DuckDB()
-        chosen = choose(_find_counts(paths), since, until, half_life)
+        # In folders of days, files are replaced and merged: they are listed, and looked at, while nobody does that.
+        with locked(folders_of_days(_find_counts(paths)), shared=True):
+            return cls.of_files(choose(_find_counts(paths), since, until, half_life), engine)
+
+    @classmethod
+    def of_files(cls, chosen: Chosen, engine: DuckDB) -> "Counts":
+        """Counts from files on this machine; the caller sees to it that nobody replaces them meanwhile."""
         files = chosen.files
         with engine.connect() as connection:
+            seen = tuple(map(look_at, files))
             tallies = [_read_tally(connection, file) for file in files]
             for file in files:
                 _check_columns(connection, file)
@@ -112,20 +122,25 @@ class Counts:
                     f"{' and '.join(kind)}: they cannot be added."
                 )
         tally = sum(tallies[1:], tallies[0])
-        return cls(files, tally, engine, tuple(map(str, files)), weights=chosen.weights, days=chosen.days)
+        origin = tuple(map(str, files))
+        return cls(files, tally, engine, origin, weights=chosen.weights, days=chosen.days, seen=seen)
 
     def write(self, path: str | PathLike[str]) -> None:
         """Write the counts to one Parquet file, summed up, with a manifest beside it."""
+        self.write_file(Path(path))
+        self.manifest.write(path)
+
+    def write_file(self, path: Path) -> None:
+        """The same without the copy of the manifest beside it."""
         if self.weights:
             raise UsageError(
                 "Counts with a half-life are not whole numbers and cannot be written. Write them without it, and set "
                 "half_life when you read them."
             )
-        with self.engine.connect(spill=Path(path).parent) as connection, replacing(path) as part:
+        with self.engine.connect(spill=path.parent) as connection, replacing(path) as part, self._reading():
             connection.execute("set preserve_insertion_order = false")
             threshold, lists = self._sample(connection)
             write_counts_file(connection, part, cells=self.sql, lists=lists, source=self.source, threshold=threshold)
-        self.manifest.write(path)
 
     @property
     def source(self) -> Source:
@@ -168,6 +183,7 @@ class Counts:
                 "The weights of the two count ages from different days and cannot be added. Read both at once: "
                 "Counts.read(one, other, half_life=...)."
             )
+        seen = (*self.seen, *other.seen) if bool(self.seen) == bool(other.seen) else ()
         return Counts(
             self._here + other._here,
             self.tally + other.tally,
@@ -175,6 +191,7 @@ class Counts:
             self.origin + other.origin,
             weights=weights,
             days=self.days if self.days == other.days else None,
+            seen=seen,
             _folder=(self, other),
         )
 
@@ -242,7 +259,18 @@ class Counts:
 
     def number(self, candidates: Candidates | None) -> Index:
         """The same for candidates: the pairs that may be shown."""
-        return number(self.engine.open(), self.sql, len(self._here) > 1, self._unit, candidates)
+        with self._reading():
+            return number(self.engine.open(), self.sql, len(self._here) > 1, self._unit, candidates)
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        """A block that reads rows: they have to be those of the files whose tallies were read."""
+        try:
+            yield
+        finally:
+            for file, seen in zip(self.files, self.seen, strict=False):  # none of the files of this process
+                if has_changed(file, seen):
+                    raise CountsError(f"{file} was replaced or removed while it was read. Run it again.")
 
     @property
     def pairs(self) -> duckdb.DuckDBPyRelation:
@@ -262,7 +290,7 @@ class Counts:
         """
         if self.remote:
             return self._lists_alone().sample()
-        with self.engine.connect() as connection:
+        with self._reading(), self.engine.connect() as connection:
             _, lists = self._sample(connection)
             if lists is None:
                 none = np.zeros((0, 0), np.int64)

@@ -146,6 +146,11 @@ def span_of(file: Path) -> tuple[Path, Span] | None:
     return None
 
 
+def folders_of_days(files: Iterable[Path]) -> set[Path]:
+    """The folders with the folders of days that files lie in."""
+    return {place[0] for file in files if (place := span_of(file)) is not None}
+
+
 def _parse_span(folder: Path) -> Span:
     first, between, last = folder.name.removeprefix(_PREFIX).partition("..")
     try:

@@ -39,6 +39,8 @@ from prudent.storage.sketch import NOTHING
 COUNTS_VERSION = 2
 """Version of the layout; raised when a column changes its meaning."""
 CELL_KEYS = ("context", "item", "position", "prev", "click", "more")
+COLUMNS = (*CELL_KEYS, "n", "items", "clicks")
+"""Of a file with a sample of lists."""
 
 VERSION, SAMPLE = "prudent_counts", "prudent_sample"
 _TALLY = "prudent_tally"

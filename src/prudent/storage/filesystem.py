@@ -259,6 +259,13 @@ def replacing_folder(target: Location, columns: Sequence[str]) -> Iterator[Locat
             (_rename_folder if _renames(target) else _copy_folder)(part, target)
 
 
+def place_folder(part: Location, target: Location, columns: Sequence[str]) -> None:
+    """Let a folder of part files that is complete replace another on the same disk."""
+    _check_target(target, columns)
+    with _writing(target.name):
+        _rename_folder(part, target)
+
+
 @contextmanager
 def scratch_folder(beside: Location) -> Iterator[Location]:
     """A name for a hidden folder beside a location; the folder is deleted at the end of the block."""

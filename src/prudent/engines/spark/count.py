@@ -19,7 +19,15 @@ from prudent.base.errors import LogError, UsageError
 from prudent.engines.spark.open import escaped, is_dataframe, opened_in_spark
 from prudent.engines.spark.reject import IMPRESSIONS, checked, count_rejected
 from prudent.logs.log import REASONS, Log, recorded_names
-from prudent.storage.counts_file import CELL_KEYS, COUNTS_VERSION, SAMPLE, VERSION, counts_manifest, write_counts_file
+from prudent.storage.counts_file import (
+    CELL_KEYS,
+    COLUMNS,
+    COUNTS_VERSION,
+    SAMPLE,
+    VERSION,
+    counts_manifest,
+    write_counts_file,
+)
 from prudent.storage.database import Database, first_line
 from prudent.storage.files import replacing
 from prudent.storage.filesystem import Location, replacing_folder, scratch_folder, write_text
@@ -116,7 +124,7 @@ class Job:
 
     def write_folder(self, to: Location, check: Callable[[Tally], object]) -> Tally:
         """Run it and write its rows to a folder of part files, wherever Spark writes."""
-        with replacing_folder(to, (*CELL_KEYS, "n", "items", "clicks")) as part, scratch_folder(to) as counted:
+        with replacing_folder(to, COLUMNS) as part, scratch_folder(to) as counted:
             # The sample depends on how many lists each context has, and is chosen when the cells are counted. They are
             # written rather than cached: Spark observes nothing of a cached query.
             _write(self.cells, counted.uri)
