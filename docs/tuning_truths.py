@@ -12,7 +12,7 @@ import numpy as np
 
 from prudent.base.arrays import FloatArray
 from prudent.bounds import DEFAULT_BOUND, bounds
-from prudent.bounds.bayes import PosteriorBound
+from prudent.bounds.bayes import BetaPosterior, PosteriorBound, posterior
 from prudent.click_models import click_models
 from prudent.click_models.simulate import World, draw, make_world, nameless_world, pairs_of
 from prudent.counts.lists import ListBatch
@@ -61,7 +61,12 @@ def settings() -> Iterator[tuple[str, Draw]]:
 def certain(past: Past, theta: FloatArray) -> Past:
     """The same with this truth in place of a posterior."""
     theta = theta.clip(1e-9, 1 - 1e-9)
-    return replace(past, alpha=CERTAIN * theta, beta=CERTAIN * (1 - theta))
+    return replace(past, attraction=BetaPosterior(CERTAIN * theta, CERTAIN * (1 - theta), tabulated=False))
+
+
+def means(past: Past) -> FloatArray:
+    """Of the posterior."""
+    return past.attraction.scores(0.5)[1]
 
 
 def past_of(kind: str, world: World, lists: ListBatch, prior: str) -> Past:
@@ -69,8 +74,7 @@ def past_of(kind: str, world: World, lists: ListBatch, prior: str) -> Past:
     evidence = gather(click_models.parse(kind), world, lists)
     bound = bounds.parse(prior)
     assert isinstance(bound, PosteriorBound)
-    believed = bound.prior(evidence)
-    return Past(lists, evidence.fitted, believed.alpha + evidence.positive, believed.beta + evidence.negative)
+    return Past(lists, evidence.fitted, posterior(evidence, bound.prior(evidence)))
 
 
 def curves(kind: str, make: Draw) -> dict[str, FloatArray]:
@@ -82,13 +86,13 @@ def curves(kind: str, make: Draw) -> dict[str, FloatArray]:
         eb, exposure = (past_of(kind, world, lists, prior) for prior in ("eb", "exposure"))
         truths = {
             "true": certain(replace(eb, fitted=replace(world.users, model=eb.fitted.model)), world.attraction),
-            "posterior means, one prior for all (`eb`)": certain(eb, eb.alpha / (eb.alpha + eb.beta)),
+            "posterior means, one prior for all (`eb`)": certain(eb, means(eb)),
             "posterior draws, one prior for all (`eb`)": eb,
-            "posterior means, prior by exposure": certain(exposure, exposure.alpha / (exposure.alpha + exposure.beta)),
+            "posterior means, prior by exposure": certain(exposure, means(exposure)),
             "posterior draws, prior by exposure": exposure,
         }
         for name, past in truths.items():
-            errors_by_truth.setdefault(name, []).extend(past.errors(ARMS, random) for _ in range(DRAWS))
+            errors_by_truth.setdefault(name, []).extend(past.regrets(ARMS, random) for _ in range(DRAWS))
     return {name: np.mean(errors, axis=0)[:-1] for name, errors in errors_by_truth.items()}
 
 

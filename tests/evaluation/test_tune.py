@@ -17,6 +17,7 @@ import prudent
 from prudent.base.errors import LogError, UsageError
 from prudent.bounds import DEFAULT_BOUND, bounds
 from prudent.bounds.anchored import fit_anchored_prior
+from prudent.bounds.bayes import BetaPosterior, posterior
 from prudent.click_models import click_models
 from prudent.click_models.simulate import World, draw, make_world, nameless_world, pairs_of, write_log
 from prudent.counts.lists import ListBatch as Arrays
@@ -64,7 +65,7 @@ def test_errors_equal_plain_loops(lists: list[LoggedList], kind: str, seed: int)
     actual = past.regrets(arms, np.random.default_rng(seed))
     random = np.random.default_rng(seed)
     pairs = sorted({(context, item) for context, items, _ in lists for item in items})
-    theta = dict(zip(pairs, random.beta(past.alpha, past.beta).tolist(), strict=True))
+    theta = dict(zip(pairs, past.attraction.sample(random).tolist(), strict=True))
     parameter = position_parameter(past.fitted).tolist()
     weight = parameter if kind == "pbm" else [1 - p for p in parameter]
     drawn: list[LoggedList] = []
@@ -113,7 +114,7 @@ def test_confirmation_equals_plain_loops(lists: list[LoggedList], kind: str) -> 
     random = np.random.default_rng(0)
     drawn = []
     for _ in range(200):
-        at = random.beta(prior.alpha + evidence.positive, prior.beta + evidence.negative).tolist()
+        at = posterior(evidence, prior).sample(random).tolist()
         theta: dict[Pair, float] = dict(zip(pairs, at, strict=True))
         drawn.append(
             [
@@ -162,7 +163,8 @@ def test_curve_is_near_the_one_that_knows_the_truth(kind: str, quality: float) -
         world, lists = shop(100 * seed, kind, quality)
         past = Past.of(lists, model.fit(lists.cells, lists.length))
         # The same errors with the true attraction in place of a draw from the posterior.
-        certain = Past(past.lists, past.fitted, 1e9 * world.attraction, 1e9 * (1 - world.attraction))
+        known = BetaPosterior(1e9 * world.attraction, 1e9 * (1 - world.attraction), tabulated=False)
+        certain = Past(past.lists, past.fitted, known)
         true.append(certain.regrets(arms, np.random.default_rng(seed)))
         if seed < 4:
             tuned += [past.regrets(arms, np.random.default_rng([seed, r])) for r in range(3)]

@@ -12,7 +12,7 @@ from scipy.special import betainccinv, betaincinv
 
 from prudent.base.arrays import FloatArray, IntArray
 from prudent.base.numerics.beta_quantile import TABLE_FROM, beta_quantile
-from prudent.base.numerics.thinned import Shape, Thinned, collapse, thinned_quantile, thinned_scores
+from prudent.base.numerics.thinned import Shape, Thinned, collapse, thinned_quantile, thinned_sample, thinned_scores
 from prudent.base.text import percent
 from prudent.bounds.base import Bound, Scores, bounds, check_delta, check_positive
 from prudent.click_models.base import Evidence
@@ -142,6 +142,10 @@ class Posterior(Protocol):
         """The values that some pairs exceed with a probability of `level`."""
         ...
 
+    def sample(self, random: np.random.Generator) -> FloatArray:
+        """A draw of every pair."""
+        ...
+
 
 class BetaPosterior(NamedTuple):
     """Beta(α + n₊, β + n₋), where examinations are certain."""
@@ -165,6 +169,10 @@ class BetaPosterior(NamedTuple):
             return self.quantile(rows, 1 - level)
         return np.asarray(betainccinv(self.alpha[rows], self.beta[rows], level))
 
+    def sample(self, random: np.random.Generator) -> FloatArray:
+        """A draw of every pair."""
+        return random.beta(self.alpha, self.beta)
+
 
 class ThinnedPosterior(NamedTuple):
     """∝ θ^(α+n₊−1) (1−θ)^(β−1) ∏ (1 − xθ), over skips that were examined with probability x."""
@@ -184,6 +192,10 @@ class ThinnedPosterior(NamedTuple):
     def upper(self, rows: IntArray, level: float) -> FloatArray:
         """The values that some pairs exceed with a probability of `level`."""
         return self.quantile(rows, 1 - level)
+
+    def sample(self, random: np.random.Generator) -> FloatArray:
+        """A draw of every pair."""
+        return thinned_sample(self.thinned, self.shape, random)
 
 
 def posterior(evidence: Evidence, prior: Prior, tabulated: bool | None = None) -> Posterior:

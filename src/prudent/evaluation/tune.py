@@ -2,7 +2,7 @@
 
 The paper's protocol is a parametric bootstrap on the logged lists:
 
-1. Fit a click model to the training lists. Every θ has a Beta posterior, with the prior of the bound ``anchored``.
+1. Fit a click model to the training lists. Every θ has the posterior of the bound ``anchored``.
 2. Draw θ of every item from its posterior: a ground truth, whose best lists A* are known. (Posterior means would make a
    world in which rare items are all alike, and pessimism about them costs nothing.)
 3. Simulate clicks on the logged lists under that truth, rank by every setting, and record the regret ``V(A*) − V(Â)``,

@@ -9,6 +9,7 @@ import numpy as np
 from prudent.base.arrays import FloatArray
 from prudent.bounds import Bound
 from prudent.bounds.anchored import fit_anchored_prior
+from prudent.bounds.bayes import Posterior, posterior
 from prudent.click_models.base import Evidence, FittedModel
 from prudent.click_models.simulate import World, best_lists, clicked, nameless_world, value
 from prudent.counts.lists import ListBatch
@@ -41,20 +42,18 @@ class Past:
 
     lists: ListBatch
     fitted: FittedModel
-    alpha: FloatArray  # of every pair
-    beta: FloatArray
+    attraction: Posterior  # of every pair
 
     @classmethod
     def of(cls, lists: ListBatch, fitted: FittedModel) -> "Past":
         """The posterior under the prior of the bound `anchored`."""
-        alpha, beta = posterior(fitted.evidence(lists.cells))
         expanded = ListBatch(
             lists.context,
             np.repeat(lists.items, lists.n, axis=0),
             np.repeat(lists.clicks, lists.n, axis=0),
             np.ones(int(lists.n.sum()), np.int64),
         )
-        return cls(expanded, fitted, alpha, beta)
+        return cls(expanded, fitted, _posterior(fitted.evidence(lists.cells)))
 
     @property
     def share(self) -> FloatArray:
@@ -63,11 +62,12 @@ class Past:
 
     def truth(self, random: np.random.Generator) -> World:
         """A ground truth drawn from the posterior."""
-        # A posterior that is all but certain may round to 0 or 1, which no click model allows.
-        return self.world(random.beta(self.alpha, self.beta).clip(1e-12, 1 - 1e-12))
+        return self.world(self.attraction.sample(random))
 
     def world(self, theta: FloatArray) -> World:
         """The ground truth in which items have this attraction."""
+        # A posterior that is all but certain may round to 0 or 1, which no click model allows.
+        theta = theta.clip(1e-12, 1 - 1e-12)
         return nameless_world(np.bincount(self.lists.context), theta, np.zeros(theta.size), self.fitted)
 
     def regrets(self, arms: Sequence[Arm], random: np.random.Generator) -> FloatArray:
@@ -85,10 +85,9 @@ class Past:
         return np.append((np.array(lost) * self.share).sum(axis=1), logged.mean())
 
 
-def posterior(evidence: Evidence) -> tuple[FloatArray, FloatArray]:
-    """α and β of every pair, under the prior of `anchored`."""
-    prior = fit_anchored_prior(evidence).of(evidence)
-    return prior.alpha + evidence.positive, prior.beta + evidence.negative
+def _posterior(evidence: Evidence) -> Posterior:
+    """That of the bound `anchored`, for every pair."""
+    return posterior(evidence, fit_anchored_prior(evidence).of(evidence))
 
 
 def confirm(past: Past, evidence: Evidence, later: FloatArray, bound: str, both: Sequence[Bound]) -> Confirmation:
@@ -102,13 +101,13 @@ def confirm(past: Past, evidence: Evidence, later: FloatArray, bound: str, both:
     mine = past.fitted.evidence(past.lists.cells)
     length = past.lists.length
     tables = [as_table(next(sweep(bound, mine, (None,), length)), len(later), length) for bound in both]
-    alpha, beta = posterior(evidence)
+    attraction = _posterior(evidence)
     share = later / later.sum()
     random = np.random.default_rng(0)
     drawn = np.array(
         [
             [(share * value(world, table)).sum() for table in tables]
-            for world in (past.world(random.beta(alpha, beta).clip(1e-12, 1 - 1e-12)) for _ in range(_DRAWS))
+            for world in (past.world(attraction.sample(random)) for _ in range(_DRAWS))
         ]
     )
     difference = drawn[:, 0] - drawn[:, 1]

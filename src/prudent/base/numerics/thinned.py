@@ -170,6 +170,14 @@ def thinned_quantile(thinned: Thinned, shape: Shape, level: float, tabulated: bo
     return value
 
 
+def thinned_sample(thinned: Thinned, shape: Shape, random: np.random.Generator) -> FloatArray:
+    """A draw of every pair: of the Beta distribution with the first term in κ, or by the quantile on the grid."""
+    value = _corrected(random.beta(shape.alpha, shape.beta), shape)
+    for rows, grid in _grids(thinned, shape):
+        value[rows] = grid.quantile(random.random(rows.size))
+    return value
+
+
 def log_integral(thinned: Thinned, mode: FloatArray) -> FloatArray:
     """Of the density, relative to its value in logits at the mode: log ∫ f(u) du / f(mode)."""
     shape = thinned.shape()
@@ -228,7 +236,7 @@ class _Grid:
         inner = np.sum(self.density * self.theta, axis=1) - (self.density * self.theta)[:, [0, -1]].sum(axis=1) / 2
         return np.asarray((self.step * inner + self.right * (1 + self.theta[:, -1]) / 2) / self.total)
 
-    def quantile(self, level: float) -> FloatArray:
+    def quantile(self, level: float | FloatArray) -> FloatArray:
         """Newton steps on the distribution function between two nodes, a cubic through values and slopes."""
         target = level * self.total
         row = np.arange(target.size)
