@@ -147,6 +147,9 @@ class LogOptions:
     item: Annotated[str | None, column("--item", "The item (layout rows).")] = None
     position: Annotated[str | None, column("--position", "The position, from 1 (layout rows).")] = None
     click: Annotated[str | None, column("--click", "The 0/1 click (layout rows).")] = None
+    max_positions: Annotated[
+        int | None, option("--max-positions", panel="Log", help="Lists with more positions are rejected.")
+    ] = None
     click_action: Annotated[
         list[str] | None, option("--click-action", panel="Log", help="Action that counts as a click (ubi); repeatable.")
     ] = None

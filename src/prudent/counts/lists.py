@@ -23,6 +23,7 @@ from prudent.storage.quoting import file_text, text
 from prudent.storage.sketch import below, sample_threshold
 
 _CHUNK = 250_000  # lists that become arrays at a time
+_MOST_PLACES = 1 << 30  # of all lists, each as long as the longest: 9 GB of arrays
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,6 +194,12 @@ def _read_batch(
     lists = run(f"select n, len(items) as length from {source} order by list").fetchnumpy()
     n, lengths = lists["n"].astype(np.int64), lists["length"]
     shape = len(n), int(lengths.max(initial=0))
+    if len(n) * shape[1] > _MOST_PLACES:
+        raise LogError(
+            f"{len(n):,} different lists and one of {shape[1]:,} positions need {len(n) * shape[1] * 9 >> 30:,} GB of "
+            f"memory. Most have at most {int(np.quantile(lengths, 0.99)):,} positions: reject longer ones with "
+            "max_positions= (--max-positions)."
+        )
     items, clicks = np.full(shape, -1, dtype), np.zeros(shape, bool)
     propensity = np.full(shape, np.nan) if weighed else None
     for first in range(0, len(n), _CHUNK):

@@ -8,6 +8,7 @@ from glob import has_magic
 from typing import Any, Literal
 
 from prudent.base.errors import LogError, PrudentError, UsageError, did_you_mean
+from prudent.base.spec import whole_number
 from prudent.logs.formats import find_files, is_paths, path_names
 from prudent.storage.filesystem import has_scheme
 
@@ -17,6 +18,7 @@ REASONS = (
     "context missing",
     "empty list",
     "items and clicks differ in length",
+    "too many positions",
     "item missing",
     "click other than 0 or 1",
     "duplicate item in a list",
@@ -32,6 +34,9 @@ REASONS = (
 ODD = REASONS[-1]
 CODE = {reason: code for code, reason in enumerate(REASONS, start=1)}
 """The reasons as numbers, for the queries of all engines; 0 is none."""
+
+MAX_POSITIONS = 1_000
+"""Positions of a list, by default: more are taken for a fault of the log, since one list would slow down all others."""
 
 _COLUMNS: dict[Layout, tuple[str, ...]] = {
     "lists": ("context", "items", "clicks"),
@@ -116,6 +121,8 @@ class Log(Table):
     ``segment`` optionally names columns with something about the user or the visit, such as the device, of any type; in
     the layout ``rows``, a list has the value of its first row. `prudent.gate` tests whether they confound clicks.
 
+    Lists of more than ``max_positions`` are rejected.
+
     The functions in `prudent.readers` make a log from other formats; they set ``origin`` and ``left_out``.
 
     >>> import prudent
@@ -136,6 +143,7 @@ class Log(Table):
     click: str = "click"
     propensity: str | None = None
     segment: str | Sequence[str] = ()
+    max_positions: int = MAX_POSITIONS
     origin: tuple[str, ...] = ()  # the files that a reader converted
     left_out: Mapping[str, int] = field(default_factory=dict)  # records that it did not convert
     _folder: object = None  # keeps a temporary folder alive as long as the log
@@ -143,6 +151,7 @@ class Log(Table):
     def __post_init__(self) -> None:
         if self.layout not in list(_COLUMNS):
             raise UsageError(f"There is no layout {self.layout!r}. Known: {', '.join(_COLUMNS)}.")
+        whole_number("max_positions", self.max_positions, 1, 1 << 31)
         named = list(self.columns.values())
         for name in named:
             if not isinstance(name, str):
@@ -211,7 +220,9 @@ def as_log(source: Any, *, format: str | None = None, engine: Any = None, **sett
     if format is not None:
         from prudent.logs.readers import read_log  # readers make logs: they import this module
 
-        return read_log(source, format, **({} if engine is None else {"engine": engine}), **settings)
+        limit = {"max_positions": settings.pop("max_positions")} if "max_positions" in settings else {}
+        made = read_log(source, format, **({} if engine is None else {"engine": engine}), **settings)
+        return replace(made, **limit) if limit else made
     for name in settings:
         if name not in Log.__dataclass_fields__:
             near = did_you_mean(name, Log.__dataclass_fields__)

@@ -92,7 +92,7 @@ def checked(log: Log, source: OpenTable) -> str:
     number = None
     if log.propensity is not None:
         number = "<> len(items)" if source.types["propensity"].endswith("[]") else "not in (1, len(items))"
-    return f"select *, {rules.rejection(DUCKDB, text=text, propensity=number)} as reason from lists"
+    return f"select *, {rules.rejection(DUCKDB, log.max_positions, text=text, propensity=number)} as reason from lists"
 
 
 def _propensities(kind: str) -> str:

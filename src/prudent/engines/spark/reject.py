@@ -36,7 +36,8 @@ def checked(log: Log, source: OpenTable) -> DataFrame:
     # Only text files contain NUL bytes by accident; elsewhere the search would cost time and find nothing.
     fields = lists.select("context", "items").schema.fields if source.kind in ("csv", "jsonl") else []
     text = [field.name for field in fields if "string" in field.dataType.simpleString()]
-    return lists.selectExpr("context", "items", "clicks", "copies", f"{rules.rejection(SPARK, text=text)} as reason")
+    reason = rules.rejection(SPARK, log.max_positions, text=text)
+    return lists.selectExpr("context", "items", "clicks", "copies", f"{reason} as reason")
 
 
 def _from_lists(rows: DataFrame) -> DataFrame:

@@ -34,7 +34,9 @@ def row_fault(*, odd: bool, whole: str, repeated: str) -> str:
     """
 
 
-def rejection(dialect: Dialect, *, text: Collection[str] = (), propensity: str | None = None) -> str:
+def rejection(
+    dialect: Dialect, max_positions: int, *, text: Collection[str] = (), propensity: str | None = None
+) -> str:
     """The number of the first reason to reject a list, or 0.
 
     `text` are the columns, of context and items, in which to look for NUL bytes. `propensity` is the condition on the
@@ -57,6 +59,7 @@ def rejection(dialect: Dialect, *, text: Collection[str] = (), propensity: str |
             when context is null then {CODE["context missing"]}
             when items is null or {size}(items) = 0 then {CODE["empty list"]}
             when clicks is null or {size}(clicks) <> {size}(items) then {CODE["items and clicks differ in length"]}
+            when {size}(items) > {max_positions:d} then {CODE["too many positions"]}
             when {dialect.has_null("items")} then {CODE["item missing"]}
             when {dialect.has_null("clicks")} or {minimum}(clicks) < 0 or {maximum}(clicks) > 1
                 then {CODE["click other than 0 or 1"]}
