@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from unittest import mock
 
 from prudent.cli import main
+from prudent.cli.output import BUG
 
 PROCESS = [sys.executable, "-c", "from prudent.cli import main; main()"]
 
@@ -29,7 +30,7 @@ class Ran(NamedTuple):
 
 
 def run(*args: object) -> Ran:
-    """`prudent ARGS` in this process; an exception that gets out is a traceback to a user, and fails the test."""
+    """`prudent ARGS` in this process; an error that nobody foresaw fails the test."""
     code: object = 0
     out, err = io.StringIO(), io.StringIO()
     with (
@@ -43,6 +44,7 @@ def run(*args: object) -> Ran:
             main()
         except SystemExit as leaving:
             code = leaving.code
+    assert code != BUG, err.getvalue()
     return Ran(int(str(code or 0)), out.getvalue(), err.getvalue())
 
 

@@ -1,16 +1,19 @@
 """The command line: what it prints, where, and with which exit code."""
 
+import errno
 import json
 import os
 import pty
 import re
 import select
+import shlex
 import signal
 import subprocess
 import sys
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pyarrow as pa
@@ -19,6 +22,7 @@ import pytest
 import prudent
 from prudent.base.text import plain
 from prudent.bounds import DEFAULT_BOUND
+from prudent.cli import main
 from prudent.cli.rank import _show_summary
 from prudent.click_models.simulate import make_world, write_log
 from prudent.storage.manifest import Manifest, Source, Tally
@@ -50,6 +54,11 @@ def folder(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def fetch(query: str) -> list[tuple[object, ...]]:
     with duckdb.connect() as connection:
         return connection.execute(query).fetchall()
+
+
+def content(file: str) -> list[tuple[object, ...]]:
+    """The rows; the footer also names what they were made from."""
+    return fetch(f"from read_parquet('{file}')")
 
 
 # --- help, version, wrong usage -----------------------------------------------------------------------------------
@@ -205,8 +214,8 @@ def test_scores_without_a_place(folder: Path) -> None:
 def test_rank_from_log_and_from_counts_is_the_same(folder: Path) -> None:
     assert run("rank", "log.parquet", "-o", "a.parquet", "--scores", "as.parquet").code == 0
     assert run("rank", "counts.parquet", "-o", "b.parquet", "--scores", "bs.parquet").code == 0
-    assert Path("a.parquet").read_bytes() == Path("b.parquet").read_bytes()
-    assert Path("as.parquet").read_bytes() == Path("bs.parquet").read_bytes()
+    assert content("a.parquet") == content("b.parquet")
+    assert content("as.parquet") == content("bs.parquet")
 
 
 def test_columns_and_order_of_the_outputs(folder: Path) -> None:
@@ -240,7 +249,7 @@ def test_two_days_add_up(folder: Path) -> None:
         ("days", ["day*"]),
     ):
         assert run("rank", *inputs, "-o", f"{name}.parquet").code == 0
-    assert Path("sum.parquet").read_bytes() == Path("whole.parquet").read_bytes() == Path("days.parquet").read_bytes()
+    assert content("sum.parquet") == content("whole.parquet") == content("days.parquet")
 
 
 @pytest.mark.parametrize("name", ["log.jsonl", "log.csv"])
@@ -263,8 +272,7 @@ def test_candidates_in_every_format(folder: Path) -> None:
     fetch("copy (from 'c.parquet') to 'c.jsonl' (format json)")
     for name in ("c.parquet", "c.csv", "c.jsonl"):
         assert run("rank", "log.parquet", "-o", f"{name}.out", "--candidates", name).code == 0
-    outputs = {Path(f"{name}.out").read_bytes() for name in ("c.parquet", "c.csv", "c.jsonl")}
-    assert len(outputs) == 1
+    assert content("c.parquet.out") == content("c.csv.out") == content("c.jsonl.out")
     assert fetch("select count(*) from read_parquet('c.csv.out') where item::integer % 2 = 1") == [(0,)]
 
 
@@ -504,13 +512,93 @@ def test_full_standard_output(folder: Path, options: list[str]) -> None:
     assert done.stderr == "Error: Cannot write to the standard output: No space left on device.\n"
 
 
-def test_our_own_mistakes_keep_their_traceback(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_our_own_mistakes_keep_their_traceback_and_ask_for_a_report(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     def broken(*_: object, **__: object) -> None:
-        raise RuntimeError("a bug")
+        raise RuntimeError("unforeseen")
 
     monkeypatch.setattr("prudent.click_models.check.check", broken)
-    with pytest.raises(RuntimeError, match="a bug"):
-        run("check", "log.parquet")
+    monkeypatch.setattr("sys.argv", ["prudent", "check", "log.parquet"])
+    with pytest.raises(SystemExit) as leaving:
+        main()
+    assert leaving.value.code == 70
+    err = capsys.readouterr().err
+    assert "RuntimeError: unforeseen" in err
+    assert f"This is a bug in prudent {prudent.__version__}" in err
+    assert "Please report it" in err
+
+
+# --- an odd shell -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("args", [["check", "log.parquet"], ["rank", "log.parquet", "-o", "x.parquet"], ["--help"]])
+@pytest.mark.parametrize("columns", ["0", "000"])
+def test_a_terminal_without_columns(folder: Path, args: list[str], columns: str) -> None:
+    ran = run_process(*args, env={"COLUMNS": columns})
+    assert (ran.code, ran.err) == (0, "")
+    assert max(map(len, ran.out.splitlines())) > 20
+
+
+def in_shell(command: str, **how: Any) -> subprocess.CompletedProcess[str]:
+    script = f'prudent() {{ {shlex.join(PROCESS)} "$@"; }}; {command}'
+    return subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False, timeout=60, **how)
+
+
+@pytest.mark.parametrize("args", ["check log.parquet", "check log.parquet --json", "--help", "rank log.parquet -o x"])
+def test_a_closed_standard_output(folder: Path, args: str) -> None:
+    done = in_shell(f"prudent {args} >&-")
+    assert (done.returncode, done.stdout) == (4, "")
+    assert done.stderr == "Error: The standard output is closed: send it to a file, or to /dev/null.\n"
+    assert not Path("x").exists()
+
+
+def test_other_streams_may_be_closed(folder: Path) -> None:
+    """And no file that is written takes their place."""
+    done = in_shell("prudent count log.parquet -o x.parquet --max-rejected 0 <&- 2>&-")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert prudent.Counts.read("x.parquet") == prudent.Counts.read("counts.parquet")
+    assert in_shell("prudent count nowhere.parquet -o y.parquet 2>&-").returncode == 3
+
+
+@pytest.mark.parametrize("args", ["--help", "rank --help", "check log.parquet --json"])
+def test_the_first_line_of_an_output(folder: Path, args: str) -> None:
+    done = in_shell(f"prudent {args} | head -c 1; exit ${{PIPESTATUS[0]}}")
+    assert done.returncode in (0, 141)  # 0 where all of it went out before `head` had seen enough
+    assert done.stderr == ""
+
+
+def test_help_that_nobody_reads(folder: Path) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run([*PROCESS, "--help"], stdout=writing, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (141, "")
+
+
+def test_a_list_of_any_length_is_not_simulated(folder: Path) -> None:
+    ran = run("simulate", "-o", "x.parquet", "--length", 100_000_000)
+    assert ran.code == 2
+    assert "length is 100,000,000; a simulated list has at most 10,000 positions." in ran.text
+
+
+def test_little_memory_by_the_shell(folder: Path) -> None:
+    done = in_shell("ulimit -v 900000; prudent rank log.parquet -o x.parquet")
+    assert (done.returncode, done.stdout) == (3, "")
+    assert done.stderr.startswith("Error: The process may allocate 0.9 GB (ulimit -v), and DuckDB needs 2 GB to start.")
+    done = in_shell("ulimit -v 3000000; prudent rank log.parquet -o x.parquet")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("error", [MemoryError("Unable to allocate 373. GiB"), OSError(errno.ENOMEM, "no memory")])
+def test_memory_that_python_does_not_get(folder: Path, error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
+    def large(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr("prudent.click_models.check.check", large)
+    ran = run("check", "log.parquet")
+    assert ran.code == 3
+    assert ran.err.startswith("Error: Out of memory: ")
 
 
 WITHOUT = ("anytime", "bayes", "clopper-pearson", "hoeffding", "mle")  # no fitted prior

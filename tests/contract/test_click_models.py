@@ -63,6 +63,7 @@ def test_refuses_position_parameters_that_are_no_probabilities(name: str, writte
         ("pbm(smooth=0)", "smooth is 0.0; it must be a number above 0"),
         ("pbm(smooth=nan)", "smooth is nan"),
         ("pbm(smooth=inf)", "smooth is inf"),
+        ("pbm(smooth=1e308)", "smooth is 1e+308; it must be a number above 0, from 1e-9 to 1e9"),
         ("pbm(smooth=much)", "smooth is much"),
         ("pbm(counts=weighted, examination=[1, 0])", "none may be 0"),
     ],

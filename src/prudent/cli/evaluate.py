@@ -4,7 +4,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
-import typer
 from rich.markup import escape
 
 import prudent
@@ -32,7 +31,7 @@ from prudent.cli.options import (
     only_set,
     option,
 )
-from prudent.cli.output import busy, out, print_json, print_table, say, say_next, say_wrapped
+from prudent.cli.output import Decided, busy, out, print_json, print_table, say, say_next, say_wrapped
 
 if TYPE_CHECKING:
     from prudent.evaluation.evaluate import Evaluation
@@ -142,7 +141,7 @@ def _exit(decided: "Outcome", why: str, content: dict[str, Any] | None, *more: s
         out.print(f"[bold {_COLOURS[decided]}]{decided}[/]  {escape(plain(why))}", soft_wrap=True)
         for line in more:
             say(line)
-    raise typer.Exit(0 if decided == "pass" else 1)
+    raise Decided(0 if decided == "pass" else 1)
 
 
 @command("split", "Evaluate")

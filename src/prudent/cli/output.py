@@ -13,19 +13,47 @@ from typing import Any, NoReturn
 from rich.console import Console
 from rich.text import Text
 
-from prudent.base.errors import PrudentWarning
+from prudent.base.errors import PrudentWarning, WriteError
 from prudent.base.text import Columns, Rows, as_cell, plain, rich_table, text_table
+
+CUT_OFF = 141
+"""Exit code where the reader of the output has seen enough, as of a killed `cat`; not 1, which is a gate's."""
+BUG = 70
+"""Exit code of an error that nobody foresaw (EX_SOFTWARE of sysexits.h)."""
+
+
+class Decided(SystemExit):
+    """The exit of a gate, the only one with code 1."""
 
 
 class _Console(Console):
+    def __init__(self, stderr: bool = False) -> None:
+        super().__init__(stderr=stderr, highlight=False, emoji=False)
+        if not self.width:  # COLUMNS=0
+            self.width = 80
+
     def on_broken_pipe(self) -> None:
-        """Exit as a killed `cat` does, and not with 1, the code of a gate that fails."""
+        """Exit quietly."""
         close_stdout()
-        raise SystemExit(141)
+        raise SystemExit(CUT_OFF)
 
 
-out = _Console(highlight=False, emoji=False)
-err = _Console(stderr=True, highlight=False, emoji=False)
+out = _Console()
+err = _Console(stderr=True)
+
+
+def check_streams() -> None:
+    """Stop without a standard output, and reserve closed streams: the next file to be opened would become one."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free, this one
+    closed = {name for name in ("stdout", "stderr") if getattr(sys, name) is None}
+    for name in closed:
+        setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 (open to the end)
+    if "stdout" in closed:
+        fail("The standard output is closed: send it to a file, or to /dev/null.", WriteError.exit_code)
 
 
 @contextmanager

@@ -65,8 +65,8 @@ class PositionBased(ClickModel):
                     f"pbm has no {setting}={word}.{did_you_mean(str(word), known)} Known: {', '.join(known)}."
                 )
         object.__setattr__(self, "examination", read_probabilities("examination", self.examination))
-        if not 1e-9 <= as_number(self.smooth) < float("inf"):
-            raise UsageError(f"smooth is {self.smooth}; it must be a number above 0, and at least 1e-9.")
+        if not 1e-9 <= as_number(self.smooth) <= 1e9:
+            raise UsageError(f"smooth is {self.smooth}; it must be a number above 0, from 1e-9 to 1e9.")
         if self.counts == "weighted" and 0 in self.examination:
             raise UsageError("counts=weighted divides by the examination of each position; none may be 0.")
 

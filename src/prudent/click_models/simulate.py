@@ -38,6 +38,8 @@ from prudent.storage.quoting import text
 
 LISTS = 100_000
 """The number of lists of a simulated log where none is named."""
+MOST_POSITIONS = 10_000
+"""Of a simulated list: click models hold an array by position for every context."""
 _CELLS = 1_000_000  # noisy scores held at a time, by default: 8 MB, and still few chunks
 
 
@@ -113,6 +115,9 @@ def make_world(
     _check(0 <= zipf < inf, f"zipf is {zipf:g}; it must be a number, and not negative.")
     _check(isfinite(quality), f"quality is {quality:g}; it must be a number.")
     _check(length >= 1, f"length is {length}; a list has at least 1 position.")
+    _check(
+        length <= MOST_POSITIONS, f"length is {length:,}; a simulated list has at most {MOST_POSITIONS:,} positions."
+    )
     _check(0 <= exploration < inf, f"exploration is {exploration:g}; it must be a number, and not negative.")
     users = click_models.parse(model).typical(length)
     random = _streams(seed)[0]
