@@ -97,7 +97,7 @@ def test_files_without_lists_have_no_sample(tmp_path: Path) -> None:
     with duckdb.connect() as connection:
         connection.execute(
             f"copy (select * exclude (items, clicks) from '{tmp_path}/full.parquet' where position > 0) "
-            f"to '{tmp_path}/bare.parquet' (format parquet, kv_metadata {{prudent_counts: '2'}})"
+            f"to '{tmp_path}/bare.parquet' (format parquet, kv_metadata {{prudent_counts: '3'}})"
         )
     bare = prudent.Counts.read(tmp_path / "bare.parquet")
     assert bare == full

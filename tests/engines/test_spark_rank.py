@@ -3,6 +3,7 @@
 import json
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -44,9 +45,9 @@ def rank(counts: Any, session: SparkSession, folder: Path, **settings: Any) -> A
 
 
 def same(folder: Path, found: Any, policy: prudent.Policy) -> None:
-    """The same bytes, once the part files are one, and the same account of them."""
+    """The same bytes, once the part files are one with the same manifest, and the same account of them."""
     policy.write(folder / "one.parquet")
-    prudent.Policy.read(folder / "policy").write(folder / "other.parquet")
+    replace(prudent.Policy.read(folder / "policy"), manifest=policy.manifest).write(folder / "other.parquet")
     assert (folder / "one.parquet").read_bytes() == (folder / "other.parquet").read_bytes()
     for key in ("model", "bound", "asked_model", "length", "min_lists"):
         assert found.settings[key] == policy.manifest.settings[key]

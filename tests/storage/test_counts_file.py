@@ -61,7 +61,7 @@ def test_any_tool_reads_the_file_and_shows_the_key(tmp_path: Path) -> None:
     said = {"lists": 3, "rejected": {WHY: 1}, "left_out": {"clicks outside their list": 2}}
     metadata = pq.read_metadata(tmp_path / "counts.parquet").metadata
     assert json.loads(metadata[b"prudent_tally"]) == said
-    assert metadata[b"prudent_counts"] == b"2"
+    assert metadata[b"prudent_counts"] == b"3"
     assert metadata[b"prudent_sample"] == b"g"
     cells, lists = sorted(duckdb.execute(counts.sql).fetchall()), [("shoes", ["a", "b"], [True, False], 3)]
     arrow = pq.read_table(tmp_path / "counts.parquet").to_pylist()

@@ -23,7 +23,7 @@ from prudent.engines.duckdb.open import INTEGERS
 from prudent.engines.spark.engine import Spark
 from prudent.logs.formats import find_files, parquet_files
 from prudent.logs.log import Candidates
-from prudent.storage.counts_file import CELL_KEYS, counts_footer, counts_manifest, write_counts_file
+from prudent.storage.counts_file import CELL_KEYS, check_rows, counts_footer, counts_manifest, write_counts_file
 from prudent.storage.digest import Digest, digest_lists
 from prudent.storage.files import TemporaryFolder, replacing
 from prudent.storage.filesystem import (
@@ -112,8 +112,9 @@ class Counts:
         with engine.connect() as connection:
             seen = tuple(map(look_at, files))
             tallies = [_read_tally(connection, file) for file in files]
-            for file in files:
+            for file, tally in zip(files, tallies, strict=True):
                 _check_columns(connection, file)
+                _check_content(connection, file, tally)
             kinds = {file: name_types(connection, file) for file in files}
         for file, kind in kinds.items():
             if kind != kinds[files[0]]:
@@ -341,6 +342,26 @@ def _check_columns(connection: duckdb.DuckDBPyConnection, file: Path) -> None:
         if types.get(name) not in _KINDS[name]:
             what = f"is {types[name].lower()}" if name in types else "is missing"
             raise CountsError(f"{file} is marked as counts, but its column {name} {what}. Count the log again.")
+
+
+def _check_content(connection: duckdb.DuckDBPyConnection, file: Path, tally: Tally) -> None:
+    """The rows are those that were counted, and are counts at all, whoever wrote them."""
+    try:
+        check_rows(connection, file, read_footer(connection, file))
+        ((wrong,),) = connection.execute(
+            f"select count(*) from read_parquet({file_text(file)}, hive_partitioning = false) where "
+            "coalesce(n < 1 or position < 0 or (position > 0 and (prev < 0 or prev >= position or item is null)) "
+            "or context is null, true)"
+        ).fetchall()
+        lists = count_lists(connection, file)
+    except duckdb.Error as error:
+        raise CountsError(f"{file} is damaged: {str(error).splitlines()[0]}. Count the log again.") from error
+    if wrong:
+        raise CountsError(f"{file} is marked as counts, but {wrong:,} of its rows cannot be. Count the log again.")
+    if lists != tally.lists:
+        raise CountsError(
+            f"{file} has {lists:,} lists, and {tally.lists:,} by its tally: it is damaged. Count the log again."
+        )
 
 
 def _read_tally(connection: duckdb.DuckDBPyConnection, file: Path) -> Tally:

@@ -64,13 +64,19 @@ def find_files(source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 def parquet_files(folder: Path) -> list[Path]:
     """The Parquet files in a folder and below, through symbolic links, sorted; hidden files are ignored."""
     files, seen = [], set()
-    for where, inside, names in os.walk(folder, followlinks=True):
+    for where, inside, names in os.walk(folder, followlinks=True, onerror=_refuse_folder):
         real = os.path.realpath(where)
         inside[:] = [] if real in seen else sorted(name for name in inside if name[0] not in "._")
         if real not in seen:
             files += [Path(where, name) for name in names if name.endswith(".parquet") and name[0] not in "._"]
         seen.add(real)
     return sorted(files)
+
+
+def _refuse_folder(error: OSError) -> None:
+    """An unreadable folder is not a smaller log; one that was removed meanwhile is."""
+    if not isinstance(error, FileNotFoundError):
+        raise LogError(f"Cannot read the folder {error.filename}: {error.strerror}.") from error
 
 
 def _files_of(name: str) -> list[Path]:
@@ -83,10 +89,15 @@ def _files_of(name: str) -> list[Path]:
             raise LogError(f"The folder {path} has no *.parquet file. Name the files, or a glob such as *.jsonl.")
         return matches
     if os.path.exists(path):
+        if not os.path.isfile(path):  # a pipe can be read once, and files are read twice
+            raise LogError(f"{path} is not a regular file. Write what it has to a file first.")
         return [path]
     if glob.has_magic(name) and not has_scheme(name):
         matches = [Path(match) for match in sorted(glob.glob(name, recursive=True)) if os.path.isfile(match)]
         matches = [match for match in matches if not match.name.endswith(".manifest.json")]
+        for above in glob.glob(os.path.dirname(name) or ".", recursive=True):
+            if os.path.isdir(above) and not os.access(above, os.R_OK | os.X_OK):  # `glob` passes over it
+                raise LogError(f"Cannot read the folder {above}: no permission.")
         if not matches:
             raise LogError(f"No file matches {name}. Quote the pattern so that the shell leaves it alone.")
         return matches

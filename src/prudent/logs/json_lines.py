@@ -3,6 +3,7 @@
 import gzip
 import json
 import shutil
+import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -23,12 +24,25 @@ def without_bom(file: Path, copy: Path) -> Path:
     return copy
 
 
+def zip_fault(file: Path) -> str | None:
+    """Why a gzipped file is damaged, or None; DuckDB does not compare checksums."""
+    try:
+        with gzip.open(file) as unzipped:
+            while unzipped.read(1 << 20):
+                pass
+    except (OSError, EOFError, zlib.error) as error:
+        return f"{file} is damaged: {error}. Write or copy it again."
+    return None
+
+
 def json_fault(files: Sequence[Path], columns: Mapping[str, str]) -> str | None:
     """A message that names the first invalid line, or None; `columns` maps meanings to column names.
 
     DuckDB counts lines from the start of its buffer, so its line numbers are wrong; this reads again from the top.
     """
     for file in files:
+        if file.suffix.lower() == ".gz" and (fault := zip_fault(file)):
+            return fault
         with gzip.open(file) if file.suffix.lower() == ".gz" else file.open("rb") as lines:
             for number, line in enumerate(lines, start=1):
                 what = _json_line_fault(columns, line.removeprefix(BOM)) if line.strip() else None
@@ -43,6 +57,8 @@ def _json_line_fault(columns: Mapping[str, str], line: bytes) -> str | None:
         json.dumps(content, ensure_ascii=False).encode()
     except UnicodeError:
         return "is not UTF-8"
+    except RecursionError:
+        return "is not JSON that anybody reads: it is nested too deeply"
     except ValueError as error:
         return f"is not JSON: {getattr(error, 'msg', error)}"
     if not isinstance(content, dict):

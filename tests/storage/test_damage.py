@@ -1,0 +1,156 @@
+"""Damage is noticed: a wrong number never comes without an error."""
+
+import gzip
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+import prudent
+from prudent.base.errors import CountsError, LogError
+from prudent.storage.parquet import read_footer
+from tests.command import run
+from tests.footers import rewrite_footer
+
+FLIPS = 60
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    file = tmp_path_factory.mktemp("log") / "log.parquet"
+    duckdb.execute(
+        "copy (select 'c' || i % 20 as context, ['a' || i % 7, 'b', 'c' || i % 3] as items, "
+        f"[i % 2, i % 3 // 2, 0] as clicks from range(900) t(i)) to '{file}'"
+    )
+    return file
+
+
+def content(file: Path) -> list[Any]:
+    return sorted(map(repr, duckdb.execute(f"from '{file}'").fetchall()))
+
+
+def test_bits_of_counts_that_flip(log: Path, tmp_path: Path) -> None:
+    """79 of 120 gave wrong counts without a word."""
+    counts = prudent.count(log, to=tmp_path / "counts.parquet")
+    good, expected = (tmp_path / "counts.parquet").read_bytes(), content(tmp_path / "counts.parquet")
+    bad, noticed = tmp_path / "bad.parquet", 0
+    for number in range(FLIPS):
+        damaged = bytearray(good)
+        damaged[number * len(good) // FLIPS] ^= 1 << number % 8
+        bad.write_bytes(damaged)
+        try:
+            read = prudent.Counts.read(bad)
+        except prudent.PrudentError:
+            noticed += 1
+        else:
+            assert content(bad) == expected
+            assert read.tally == counts.tally
+    assert noticed > FLIPS / 2
+
+
+def test_entries_of_a_footer_that_change(log: Path, tmp_path: Path) -> None:
+    file = tmp_path / "counts.parquet"
+    prudent.count(log, to=file)
+    with duckdb.connect() as connection:
+        footer = read_footer(connection, file)
+    for change in (
+        {"prudent_manifest": footer["prudent_manifest"].replace("log.parquet", "lug.parquet")},
+        {"prudent_tally": footer["prudent_tally"].replace("900", "901")},
+        {"prudent_checksum": None},
+        {"prudent_checksum": "x"},
+    ):
+        prudent.count(log, to=file)
+        rewrite_footer(file, **change)
+        with pytest.raises(CountsError, match="is damaged"):
+            prudent.Counts.read(file)
+
+
+@pytest.mark.parametrize(
+    "change", ["-n as n", "0 as n", "-position as position", "position as prev", "null as context", "null as item"]
+)
+def test_rows_that_no_log_has(change: str, log: Path, tmp_path: Path) -> None:
+    """In the counts of another program, which have no checksum."""
+    file = tmp_path / "counts.parquet"
+    prudent.count(log, to=file)
+    kind = "varchar" if "null" in change else "integer"
+    rows = (
+        f"select * replace ({change.replace(' as ', f'::{kind} as ')}) from read_parquet('{file}') where position > 0"
+    )
+    entries = "{prudent_counts: '3'}"
+    duckdb.execute(f"copy ({rows}) to '{tmp_path / 'other.parquet'}' (format parquet, kv_metadata {entries})")
+    with pytest.raises(CountsError, match=r"of its rows cannot be|but its column"):
+        prudent.Counts.read(tmp_path / "other.parquet")
+
+
+@pytest.mark.parametrize("at", [-5, -2, 30, 0.5])
+def test_a_gzipped_log(at: float, tmp_path: Path) -> None:
+    line = json.dumps({"context": "c", "items": ["a", "b"], "clicks": [0, 1]})
+    lines = "".join(line.replace('"c"', f'"{number * 7919 % 4001}"') + "\n" for number in range(4000))
+    file = tmp_path / "log.jsonl.gz"
+    damaged = bytearray(gzip.compress(lines.encode()))
+    damaged[int(at * len(damaged)) if at == 0.5 else int(at)] ^= 4
+    file.write_bytes(damaged)
+    done = run("count", file, "-o", tmp_path / "counts.parquet")
+    assert (done.code, (tmp_path / "counts.parquet").exists()) == (3, False)
+    assert "log.jsonl.gz" in done.text
+
+
+def test_what_is_no_file(log: Path, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.parquet")
+    for name in (tmp_path / "pipe.parquet", "/dev/null", "/dev/zero"):
+        with pytest.raises(LogError, match="is not a regular file"):
+            prudent.count(name)
+
+
+def test_a_folder_that_cannot_be_read(log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was a smaller log."""
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "log.parquet").write_bytes(log.read_bytes())
+    listed = os.scandir
+
+    def scandir(path: Any) -> Any:
+        if str(path).endswith("two"):
+            raise PermissionError(13, "Permission denied", str(path))
+        return listed(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    with pytest.raises(LogError, match=r"Cannot read the folder .*two: Permission denied"):
+        prudent.count(tmp_path)
+    monkeypatch.setattr(os, "access", lambda path, _: not str(path).endswith("two"))
+    with pytest.raises(LogError, match=r"Cannot read the folder .*two: no permission"):
+        prudent.count(f"{tmp_path}/*/*.parquet")
+
+
+def test_a_log_that_changes_while_it_is_read(log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "log.parquet"
+    file.write_bytes(log.read_bytes())
+    os.utime(file, ns=(0, 0))
+
+    def check(*_: Any) -> None:
+        os.utime(file)
+
+    monkeypatch.setattr("prudent.counts.count.check_tally", check)
+    with pytest.raises(LogError, match="changed while it was read"):
+        prudent.count(file, to=tmp_path / "counts.parquet")
+    assert not (tmp_path / "counts.parquet").exists()
+
+
+def test_json_that_is_nested_too_deeply(tmp_path: Path) -> None:
+    file = tmp_path / "log.jsonl"
+    good = json.dumps({"context": "c", "items": ["a", "b"], "clicks": [0, 1]})
+    file.write_text(f"{good}\n" + '{"context": ' + "[" * 100_000 + "\n")
+    done = run("count", file, "-o", tmp_path / "counts.parquet")
+    assert done.code == 3
+    assert "log.jsonl" in done.text
+
+
+def test_a_header_with_a_field_above_the_limit(tmp_path: Path) -> None:
+    file = tmp_path / "log.csv"
+    file.write_text("x" * 200_000 + ",context\n1,2\n")
+    done = run("count", file, "--layout", "rows", "-o", tmp_path / "counts.parquet")
+    assert done.code == 3
+    assert "log.csv" in done.text
