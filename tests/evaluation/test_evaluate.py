@@ -298,8 +298,8 @@ def test_results_as_tables(policy: prudent.Policy) -> None:
     assert (len(actual), actual[0], actual["ips"]) == (3, actual.estimates[0], actual.estimates[0])
     for shown in (str(actual), actual._repr_html_()):
         assert (
-            "any-click per list, on 300 holdout lists of 3 contexts; the policy has no list for 1 context: logged "
-            "lists stay"
+            "any-click per list, on 300 holdout lists of 3 contexts, by clicks at positions 1 to 2 of 3 alone; the "
+            "policy has no list for 1 context: logged lists stay"
         ) in shown
         assert "ip-ips: cannot tell. any-click is not a sum over items and positions." in shown
     with pytest.raises(UsageError, match="was not evaluated"):

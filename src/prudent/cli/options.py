@@ -218,7 +218,7 @@ class GateOptions:
         list[str] | None,
         option(
             "--acknowledge",
-            help="A refusal that you take the responsibility for: click-model, confounding, provenance or trust-bias.",
+            help="A refusal to take responsibility for: click-model, confounding, provenance, repeats, trust-bias.",
         ),
     ] = None
     personalised: Annotated[

@@ -20,6 +20,7 @@ from prudent.evaluation.holdout import Holdout
 from prudent.evaluation.holdout_log import HoldoutLog, PolicyLike, open_holdout
 from prudent.evaluation.intervals import Estimate, IntervalName, Settings, estimate
 from prudent.evaluation.propensities import check_propensities
+from prudent.evaluation.repeats import find_repeats
 from prudent.evaluation.sensitivity import LARGEST_GAMMA
 from prudent.storage.manifest import Manifest, Source
 
@@ -82,9 +83,10 @@ class Evaluation(Result):
         else:
             without = f"; the policy has no list for {several(kept, 'context')}: logged lists stay" if kept else ""
         lists = self.manifest.sources["holdout"].tally.lists
+        positions = self.manifest.results.get("positions")
         return (
             f"{self.manifest.settings['reward']} per list, on {several(lists, 'holdout list')} of "
-            f"{several(contexts['log'], 'context')}{without}"
+            f"{several(contexts['log'], 'context')}{f', by {positions}' if positions else ''}{without}"
         )
 
     @property
@@ -116,6 +118,8 @@ class Evaluation(Result):
         if shorter := self.manifest.results.get("matching_length"):
             by_reason.setdefault(_SHORTER.format(shorter), []).append("whole lists")
         notes = [f"{', '.join(names)}: {why}" for why, names in by_reason.items()]
+        if repeats := self.manifest.results.get("repeats"):
+            notes.append(f"Repeats: {repeats}.")
         test = self.manifest.results.get("confounding")
         if test is not None and Confounding(**test).found:
             notes.append(
@@ -266,6 +270,17 @@ def matching_length(held: Holdout) -> int | None:
     return None
 
 
+def positions_compared(held: Holdout) -> str:
+    """The positions whose clicks count, where the policy's lists are shorter than the logged ones; else empty."""
+    mine = held.known[held.context]
+    if not mine.any():
+        return ""
+    last, longest = int(held.upto[held.known].max()), int((held.items[mine] >= 0).sum(axis=1).max())
+    if last == longest:
+        return ""
+    return f"clicks at {'position 1' if last == 1 else f'positions 1 to {last}'} of {longest} alone"
+
+
 def evaluate_holdout(holdout: HoldoutLog, estimators: Sequence[Estimator], settings: Settings) -> Evaluation:
     """Estimates with their manifest."""
     held = holdout.lists
@@ -285,6 +300,8 @@ def evaluate_holdout(holdout: HoldoutLog, estimators: Sequence[Estimator], setti
             "confounding": None if test is None else asdict(test),
             "confounded_by": [str(one) for one in holdout.segments if one.found],
             "improper_propensities": check_propensities(held),
+            "repeats": str(repeats) if (repeats := find_repeats(held.n)).factor > 1 else "",
+            "positions": positions_compared(held),
         },
     )
     return Evaluation(estimate(held, estimators, settings), manifest)

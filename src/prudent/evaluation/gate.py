@@ -10,7 +10,7 @@ from prudent.counts.max_rejected import MAX_REJECTED
 from prudent.engines.duckdb.engine import DuckDB
 from prudent.evaluation.confounding import detect_confounding
 from prudent.evaluation.estimators import Estimator, estimators
-from prudent.evaluation.evaluate import DECIDES, gamma
+from prudent.evaluation.evaluate import DECIDES, gamma, positions_compared
 from prudent.evaluation.holdout import Holdout
 from prudent.evaluation.holdout_log import HoldoutLog, PolicyLike, open_holdout
 from prudent.evaluation.intervals import Estimate, IntervalName, Settings, estimate
@@ -51,8 +51,9 @@ def gate(
         Objects or paths; `columns` are arguments of `as_log`, such as the names of the log's columns. With
         ``segment=["device", "member"]``, the test for confounding also compares the values of these columns.
     acknowledge
-        Refusals that you take the responsibility for: ``"click-model"``, ``"confounding"``, ``"trust-bias"`` and
-        ``"provenance"``: that the policy was not trained on the log. The verdict records what they said.
+        Refusals that you take the responsibility for: ``"click-model"``, ``"confounding"``, ``"trust-bias"``,
+        ``"repeats"`` of lists and ``"provenance"``: that the policy was not trained on the log. The verdict records
+        what they said.
     personalised
         Production chooses lists by something about the user that is not in the context. Without propensities no
         estimate is valid then, whether or not the log shows it.
@@ -139,13 +140,13 @@ def decide(
     if any(kind in NO_ESTIMATE for kind, _ in refused):
         why = f"{'; '.join(reasons)}."
     else:
-        why = _sentence(one, reasons, min_lift, confidence)
+        why = _sentence(one, reasons, min_lift, confidence, positions_compared(held))
     above = one.lift_low is not None and one.lift_low > min_lift
     outcome: Outcome = "unknown" if reasons else "pass" if above else "fail"
     return Verdict(outcome, why, one, min_lift, confidence, reasons, acknowledged, confounding, tuple(segments))
 
 
-def _sentence(one: Estimate, reasons: tuple[str, ...], min_lift: float, confidence: float) -> str:
+def _sentence(one: Estimate, reasons: tuple[str, ...], min_lift: float, confidence: float, positions: str) -> str:
     above = one.lift_low is not None and one.lift_low > min_lift
     lift, low, least = (percent(value, signed=True) for value in (one.lift, one.lift_low, min_lift))
     why = (
@@ -154,6 +155,8 @@ def _sentence(one: Estimate, reasons: tuple[str, ...], min_lift: float, confiden
     )
     if one.sensitivity is not None and above:
         why += f" (hidden confounding of Γ = {gamma(one)} would undo it)"
+    if positions:
+        why += f", by {positions}"
     if one.support < 1:
         why += f", with support for {percent(one.support)} of the lists that it changes"
     if reasons:

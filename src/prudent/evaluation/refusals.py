@@ -11,13 +11,14 @@ from prudent.evaluation.evaluate import doubts, in_words
 from prudent.evaluation.holdout import Holdout
 from prudent.evaluation.intervals import Estimate, Settings
 from prudent.evaluation.propensities import check_propensities
+from prudent.evaluation.repeats import find_repeats
 from prudent.evaluation.segments import SegmentTest
 from prudent.evaluation.trust_bias import LEVEL, trust_bias
 
 MIN_SUPPORT = 0.5
 """The share with support, of the lists that the policy changes, below which the gate cannot tell."""
 
-ACKNOWLEDGEABLE = ("click-model", "confounding", "provenance", "trust-bias")
+ACKNOWLEDGEABLE = ("click-model", "confounding", "provenance", "repeats", "trust-bias")
 """Refusals that a user may take the responsibility for; the verdict keeps them."""
 
 
@@ -64,6 +65,7 @@ def refusals(
     support = f"support below the minimum of {percent(min_support, 0)}" if one.support < min_support else ""
     every = [
         Refusal("provenance", origin),
+        Refusal("repeats", str(repeats) if (repeats := find_repeats(held.n)).factor > 1 else ""),
         Refusal("sample", few),
         Refusal("click-model", one.doubt.removesuffix(".")),
         Refusal("support", support),

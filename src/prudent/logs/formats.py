@@ -54,10 +54,13 @@ def find_files(source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
             raise LogError(f"The name of {str(file)!r} is not UTF-8. Rename the file.")
         if is_pattern_only(file):
             raise LogError(f"The path {file} has a backslash and one of *?[, which DuckDB cannot open. Rename it.")
-    real = [file.resolve() for file in files]  # a file may have several names
-    if len(set(real)) < len(real):
-        twice = next(file for file, at in zip(files, real, strict=True) if real.count(at) > 1)
-        raise UsageError(f"{twice} is named twice, and would be counted twice.")
+    names: dict[tuple[int, int], Path] = {}  # a file may have several, also by hard links
+    for file in files:
+        entry = file.stat()
+        first = names.setdefault((entry.st_dev, entry.st_ino), file)
+        if first is not file:
+            also = "" if first == file else f", also as {first}"
+            raise UsageError(f"{file} is named twice{also}, and would be counted twice.")
     return files
 
 
