@@ -1,10 +1,12 @@
 """Refusals, and the command line; what every target must satisfy is in `tests/contract/test_exports.py`."""
 
 import json
+import re
 from pathlib import Path
 
 import duckdb
 import pytest
+from redis.crc import key_slot
 
 import prudent
 from prudent.base.errors import PolicyError, UsageError, WriteError
@@ -41,6 +43,22 @@ def test_no_formats(to: str, said: str, tmp_path: Path) -> None:
         prudent.export(policy_of(tmp_path, PLAIN), tmp_path / "exported", format=to)
     assert said in str(refused.value)
     assert not (tmp_path / "exported").exists()
+
+
+@pytest.mark.parametrize("key", ["prudent:lists", "{shop}:lists", "a{shop}b{other}c", "a{", "{{x}"])
+def test_redis_keys_of_one_policy_are_in_one_slot(key: str, tmp_path: Path) -> None:
+    """A cluster refuses to rename a key into another slot."""
+    commands = exported(policy_of(tmp_path, PLAIN), str(Redis(key=key)), tmp_path).decode()
+    loading = set(re.findall(r"\r\n([^\r\n]*:loading:[0-9a-f]{32})\r\n", commands))
+    assert len(loading) == 1
+    assert f"\r\n{key}\r\n" in commands
+    assert {key_slot(one.encode()) for one in loading} == {key_slot(key.encode())}
+
+
+@pytest.mark.parametrize("key", ["{}", "x{}y", "a}b"])
+def test_redis_keys_that_cannot_be_in_one_slot(key: str) -> None:
+    with pytest.raises(UsageError, match="two slots of a cluster"):
+        Redis(key=key)
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,13 @@
 """Commands for ``redis-cli --pipe``, for Redis and Valkey: one hash with a list per context."""
 
+import re
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
 import duckdb
 
+from prudent.base.errors import UsageError
 from prudent.policies.export.base import Format, check_name, formats
 from prudent.storage.quoting import text
 
@@ -46,15 +48,25 @@ class Redis(Format):
 
     def __post_init__(self) -> None:
         check_name("key", self.key)
+        if not self._tagged and "}" in self.key:
+            raise UsageError(
+                f"key is {self.key!r}; a closing brace belongs to a hash tag, as in {{shop}}:lists. Otherwise the key "
+                "and the one that lists are loaded under would be in two slots of a cluster."
+            )
+
+    @property
+    def _tagged(self) -> bool:
+        """Whether the key has a hash tag: text in its first braces, which alone decides on the slot of a cluster."""
+        return re.search(r"^[^{]*\{[^}]+\}", self.key) is not None
 
     def parts(self, connection: duckdb.DuckDBPyConnection) -> str:
         """See `Format.parts`."""
-        # Concurrent loads of two policies use two keys. Braces keep both keys in one slot of a cluster.
+        # Concurrent loads of two policies use two keys. A hash tag keeps both keys in one slot of a cluster.
         content = "md5_number(concat_ws(chr(0), strlen(context::varchar), context, to_json(items)))"
         ((contexts, digest),) = connection.execute(
             f"select count(*), md5(coalesce(bit_xor({content}), 0)::varchar) from numbered"
         ).fetchall()
-        loading = text(f"{{{self.key}}}:loading:{digest}")
+        loading = text(f"{self.key if self._tagged else f'{{{self.key}}}'}:loading:{digest}")
         lists = _command("'HSET'", loading, "context::varchar", "to_json(items)::varchar")
         expire = _command("'EXPIRE'", loading, f"'{_DAY}'")
         swap = _command("'EVAL'", text(_SWAP), "'2'", loading, text(self.key), f"'{contexts}'")
