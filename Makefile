@@ -15,7 +15,7 @@ BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo quick test lint types imports pages docs bench clean
+.PHONY: help demo quick test lint types imports lock audit pages docs bench clean
 
 help:  ## show this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1	\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 18
@@ -40,6 +40,12 @@ types: $(VENV)/.lint $(VENV)/.test  ## static types
 
 imports: $(VENV)/.test  ## no package imports one above it
 	$(BIN)/lint-imports
+
+lock: $(VENV)/.core  ## write down the versions of packages that CI installs
+	$(BIN)/python .ci/packages.py lock
+
+audit: $(VENV)/.core  ## ask osv.dev whether any of them is known to be vulnerable
+	$(BIN)/python .ci/packages.py audit
 
 pages: $(VENV)/.test  ## run every example of the pages and the notebook, and write down what they print
 	$(BIN)/python docs/refresh.py
