@@ -180,6 +180,8 @@ def test_evaluate_says_what_the_test_finds(taste: float) -> None:
     evaluation = prudent.evaluate(policy, log, estimator="ip-ips")
     assert (evaluation.manifest.results["confounding"]["p_value"] <= 0.05) == (taste > 0)
     assert any(note.startswith("Hidden confounding: click rates") for note in evaluation.notes) == (taste > 0)
+    dm = prudent.evaluate(policy, log, estimator="dm")
+    assert dm.verdict.endswith("Hidden confounding may have made this up.") == (taste > 0)
 
 
 def test_the_gate_does_not_judge_what_production_knew() -> None:

@@ -99,7 +99,8 @@ class Evaluation(Result):
             reasons = {one.estimator: one.why for one in self}
             return f"Cannot tell: {reasons.get(DECIDES) or next(iter(reasons.values()))}"
         chosen = max(known, key=lambda one: (one.estimator == DECIDES, one.support))
-        return _verdict(chosen, self.manifest.settings["confidence"])
+        sentence = _verdict(chosen, self.manifest.settings["confidence"])
+        return f"{sentence} Hidden confounding may have made this up." if self._confounding else sentence
 
     def table(self) -> tuple[Columns, Rows]:
         """The estimates with a number, as people read them."""
@@ -120,12 +121,14 @@ class Evaluation(Result):
         notes = [f"{', '.join(names)}: {why}" for why, names in by_reason.items()]
         if repeats := self.manifest.results.get("repeats"):
             notes.append(f"Repeats: {repeats}.")
-        test = self.manifest.results.get("confounding")
-        if test is not None and Confounding(**test).found:
-            notes.append(
-                f"Hidden confounding: {Confounding(**test)}. Without propensities no lift here is to be trusted."
-            )
-        return [*notes, *(f"Hidden confounding: {text}." for text in self.manifest.results["confounded_by"])]
+        return [*notes, *(f"Hidden confounding: {text}." for text in self._confounding)]
+
+    @property
+    def _confounding(self) -> list[str]:
+        """The evidence that clicks are confounded: by lists, and by columns that the user named."""
+        tests = [Confounding(**test) for test in [self.manifest.results.get("confounding")] if test is not None]
+        by_lists = [f"{test}. Without propensities no lift here is to be trusted" for test in tests if test.found]
+        return [*by_lists, *self.manifest.results["confounded_by"]]
 
 
 _FIELDS = fields(Estimate)
