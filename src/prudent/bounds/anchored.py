@@ -32,7 +32,9 @@ class Anchored(Bound):
     1. The incumbent list: items by ``Σ n / log₂(1 + position)`` over their impressions, descending.
     2. ``n₊ ~ BetaBinomial(μs, (1−μ)s)`` with ``logit μ = b₀ + b·z`` and ``s = s₀/√μ``, z as in `hierarchical`, and no
        level of contexts. Its x is the logarithm of 1 + impressions per opportunity to be shown, centred in the context:
-       an item that was placed above a position could not be shown there.
+       an item that was placed above a position could not be shown there. The logarithm of the context's impressions
+       is one more covariate: a log shows the tail of the candidates of a frequent context, and of a rare one only the
+       best. Without it, estimates of the demo are 3 % too high at 100 to 1,000 impressions and 15 % too low below 10.
     3. L is the quantile δ/2 of the posterior, and H the quantile 0.8 δ.
     4. Logging is *opposed* where the fitted curve falls with x. Then any item may rise, because there the order of
        production is evidence against its first items.
@@ -75,14 +77,14 @@ class AnchoredPrior(PriorRule):
 
     def of(self, evidence: Evidence) -> Prior:
         """The prior of every pair."""
-        alpha, beta, fitted = self.curve.at(self.curve.curve(_covariate(evidence)))
+        alpha, beta, fitted = self.curve.at(self.curve.curve(_covariate(evidence), _size(evidence)))
         return Prior(alpha, beta, {**fitted, "opposed": self.opposed})
 
 
 def fit_anchored_prior(evidence: Evidence) -> AnchoredPrior:
     """The prior that follows the hazard, and whether it falls with it over the examined pairs."""
     x = _covariate(evidence)
-    curve = fit_prior(evidence, x, levels=False)
+    curve = fit_prior(evidence, x, levels=False, size=_size(evidence))
     examined = evidence.examined > 0
     level = curve.curve(x[examined])
     opposed = bool(examined.any() and np.cov(x[examined], level, bias=True)[0, 1] < 0)
@@ -91,6 +93,11 @@ def fit_anchored_prior(evidence: Evidence) -> AnchoredPrior:
 
 def _covariate(evidence: Evidence) -> FloatArray:
     return centred_log(evidence.hazard, evidence.context)
+
+
+def _size(evidence: Evidence) -> FloatArray:
+    """The logarithm of 1 + the impressions in the context of every pair."""
+    return np.asarray(np.log1p(np.bincount(evidence.context, evidence.impressions))[evidence.context])
 
 
 @dataclass(frozen=True)

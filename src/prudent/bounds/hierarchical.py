@@ -68,11 +68,13 @@ class HierarchicalPrior(PriorRule):
     dimension: int = 0  # q
     contexts: int = 0  # that the fit saw
     pairs: int = 0
+    by_size: float = 0.0  # of a context, where `anchored` fits it
 
-    def curve(self, exposure: FloatArray | Sequence[float]) -> FloatArray:
-        """b₀ + b·z at a centred log exposure x."""
+    def curve(self, exposure: FloatArray | Sequence[float], size: FloatArray | float = 0.0) -> FloatArray:
+        """b₀ + b·z at a centred log exposure x, in a context of this size."""
         x = np.asarray(exposure, dtype=float)
-        return np.full_like(x, self.intercept) + combine(self.slopes, _columns(x, self.knot, len(self.slopes)))
+        shift = self.intercept + self.by_size * np.asarray(size)
+        return np.asarray(np.zeros_like(x) + shift + combine(self.slopes, _columns(x, self.knot, len(self.slopes))))
 
     def mean(self, exposure: FloatArray | Sequence[float]) -> FloatArray:
         """μ at a centred log exposure x, in a context of the usual level."""
@@ -99,11 +101,18 @@ class HierarchicalPrior(PriorRule):
 _ROUNDS = 8  # at most, of fitting levels and the rest in turns
 _SETTLED = 0.003  # a level that moves by less moves no order
 _WIDENING = 0.5  # log s falls by as much for every unit of log μ
+_SIZED, _ALIKE = 20, 0.1  # contexts, and the standard deviation of their size, from which on it is a covariate
 _LITTLE = 10.0  # examinations: an item with as many has half a say in where the curve may bend
 
 
-def fit_prior(evidence: Evidence, exposure: FloatArray, *, levels: bool = True) -> HierarchicalPrior:
-    """From the examined pairs: the others have a likelihood of 1 under every prior; contexts have levels or not."""
+def fit_prior(
+    evidence: Evidence, exposure: FloatArray, *, levels: bool = True, size: FloatArray | None = None
+) -> HierarchicalPrior:
+    """From the examined pairs: the others have a likelihood of 1 under every prior; contexts have levels or not.
+
+    size
+        Of the context of every pair, a third covariate where contexts are many and differ in it.
+    """
     rows = sample_pairs(evidence)
     positive, negative, x = evidence.positive[rows], evidence.negative[rows], exposure[rows]
     numbers, context = np.unique(evidence.context[rows], return_inverse=True)
@@ -111,30 +120,33 @@ def fit_prior(evidence: Evidence, exposure: FloatArray, *, levels: bool = True) 
     dimension = dimension_for(contexts)
     knot = _knot(x, positive + negative)
     columns = _columns(x, knot, dimension)
+    if size is not None and contexts >= _SIZED and np.std(size[rows]) > _ALIKE:
+        columns = [*columns, size[rows]]
     rate = (positive.sum() + 0.5) / (positive.sum() + negative.sum() + 1)
     start = np.array([logit(rate), 2.0])
     level, spread = np.zeros(contexts), 0.3 if levels and contexts >= 3 else 0.0
-    slopes, wald, shrinkage = np.zeros(dimension), None, 0.0
+    slopes, wald, shrinkage = np.zeros(len(columns)), None, 0.0
     if dimension and identified(columns, positive, negative):
         likelihood = _Widening(positive, negative, columns)
         best, level, spread, terms = _in_turns(likelihood, np.insert(start, 1, slopes), context, level, spread)
         wald = wald_statistic(best, terms, columns, context)
-        shrinkage = kept_share(wald, dimension)
+        shrinkage = kept_share(wald, len(columns))
         slopes = shrinkage * best[1:-1] + 0.0  # no −0
         start = best[[0, -1]] if shrinkage else start
     flat = _Widening(positive, negative, offset=combine(slopes, columns))
     (intercept, log_strength), _, spread, _ = _in_turns(flat, start, context, level, spread)
     return HierarchicalPrior(
         intercept=float(intercept),
-        slopes=tuple(map(float, slopes)),
+        slopes=tuple(map(float, slopes[:dimension])),
         knot=knot,
         strength=float(np.exp(log_strength)),
         spread=spread,
         wald=wald,
         shrinkage=shrinkage,
-        dimension=dimension,
+        dimension=len(columns),
         contexts=contexts,
         pairs=int(rows.size),
+        by_size=float(slopes[dimension:].sum()),
     )
 
 
