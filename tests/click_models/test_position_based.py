@@ -179,6 +179,9 @@ def test_groups_of_positions_equal_a_plain_loop(lists: list[LoggedList]) -> None
             PositionBased().evidence(quick_counts(lists))
         alone = all(len(group) == 1 for group in groups)
         assert ("no two positions can be compared" if alone else named) in str(refusal.value)
+        advice = str(refusal.value).partition(". ")[2]
+        assert "prudent compare" in advice
+        assert "dcm" not in advice, "nothing speaks for it"
         PositionBased(examination=(0.5,) * 5).evidence(quick_counts(lists))  # known, it needs no items that move
     else:
         PositionBased().evidence(quick_counts(lists))

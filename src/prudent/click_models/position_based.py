@@ -79,8 +79,9 @@ class PositionBased(ClickModel):
         apart = separate_positions(pair, position, shown, positions)
         if len(apart) > 1:
             raise NotIdentifiedError(
-                f"pbm is not identified: {not_compared(apart)}. Set examination=[...], use dcm, or swap a "
-                "few neighbouring items in production now and then.",
+                f"pbm is not identified: {not_compared(apart)}. Set examination=[...], or swap a few neighbouring "
+                "items in production now and then. Before you name another click model, see how it predicts held-out "
+                "clicks: prudent compare.",
                 parameter="examination",
             )
         table = pair, position, shown, clicked, positions
