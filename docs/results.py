@@ -223,7 +223,7 @@ def provenance() -> str:
     commits = " and ".join(f"`{commit}`" for commit in sorted({commits_kept()[name] for name in SETS}))
     return f"""\
 The numbers are from commit {commits}. Later changes of the code that move a number are listed under *Numbers* in the
-changelog; in particular, `dcm` now shrinks θ towards the click rate of the context while it estimates λ.
+changelog.
 """
 
 
@@ -393,8 +393,10 @@ def truths(fitted: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
     yield f"\nThe queries have {min(items)} to {max(items)} items, {sum(items)} in all."
     if "dcm" in fitted and min(fitted["dcm"]["position"][1:]) > 0.9:
         yield (
-            "Nearly all users of the fitted `dcm` continue after a click. So the probability of a satisfied click is "
-            "small for all lists, and the errors are small numbers."
+            "Nearly all users of the fitted `dcm` continue after a click: the log contradicts `dcm`, since its items "
+            "are clicked more often right below a click than without one, and λ is at its limit. So the probability "
+            "of a satisfied click is small for all lists, errors are small numbers, and the rows of `dcm` tell the "
+            "methods hardly apart."
         )
     yield ""
 
