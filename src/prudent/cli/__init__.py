@@ -6,7 +6,9 @@ Commands import what they call when they run: `prudent --help` answers before Nu
 import errno
 import io
 import os
+import signal
 import sys
+import threading
 import traceback
 import warnings
 from importlib import import_module
@@ -45,10 +47,13 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a terminal without ▇ gets \u2587
+    stopped = _stop_tidily()
     try:
         try:
             app(prog_name="prudent")
         finally:
+            if stopped:
+                sys.exit(128 + stopped[0])
             sys.stdout.flush()
     except SystemExit as leaving:
         if leaving.code == 1 and not isinstance(leaving, Decided):  # of typer, whose help nobody reads to the end
@@ -58,6 +63,21 @@ def main() -> None:
         fail(str(error), error.exit_code)
     except Exception as error:
         _fail_otherwise(error)
+
+
+def _stop_tidily() -> list[int]:
+    """On SIGTERM and SIGHUP, remove temporary files as on an interrupt; the list gets the number of the signal."""
+    stopped: list[int] = []
+
+    def stop(number: int, _: object) -> None:
+        stopped.append(number)
+        raise KeyboardInterrupt
+
+    if threading.current_thread() is threading.main_thread():
+        for name in ("SIGTERM", "SIGHUP"):
+            if (number := getattr(signal, name, None)) and signal.getsignal(number) == signal.SIG_DFL:  # not with nohup
+                signal.signal(number, stop)
+    return stopped
 
 
 def _fail_otherwise(error: Exception) -> NoReturn:

@@ -31,7 +31,7 @@ from prudent.click_models.base import FittedModel, click_models
 from prudent.counts.lists import ListBatch
 from prudent.engines.duckdb.engine import DuckDB
 from prudent.logs.log import Layout
-from prudent.storage.files import check_output, replacing
+from prudent.storage.files import check_output, forget_manifest, replacing
 from prudent.storage.manifest import Manifest
 from prudent.storage.parquet import write_parquet
 from prudent.storage.quoting import text
@@ -292,6 +292,7 @@ def write_log(
             write_parquet(con, rows, part, footer=manifest.footer)
         else:
             con.execute(f"copy ({rows}) to {text(part)} ({form})")
+            forget_manifest(path)
     manifest.write(path)
     return path
 

@@ -132,7 +132,8 @@ def _remove(folder: Path, files: Mapping[Path, Seen]) -> None:
     for emptied in sorted(inside | set(folder.glob("day=*..*/")), reverse=True):  # from the inside out
         written_here = emptied in inside and not parquet_files(emptied)
         for left in (*emptied.glob(".*.part"), *(_marks(emptied) if written_here else ())):
-            left.unlink(missing_ok=True)
+            with suppress(OSError):  # no reason to fail: it counts for nothing
+                left.unlink(missing_ok=True)
         with suppress(OSError):  # where there is something else in it
             emptied.rmdir()
 

@@ -201,7 +201,8 @@ def _placing(
                 part.rename(last)
             manifest().write(target)
     finally:
-        part.unlink(missing_ok=True)
+        with suppress(OSError):  # hidden, and no reason to fail
+            part.unlink(missing_ok=True)
 
 
 def _is_folder(to: str | PathLike[str], day: date | str | None) -> bool:

@@ -17,7 +17,7 @@ from prudent.counts.max_rejected import check_tally
 from prudent.engines.duckdb.engine import DuckDB
 from prudent.logs.log import Log
 from prudent.storage.digest import Digest, digest_lists
-from prudent.storage.files import TemporaryFolder
+from prudent.storage.files import TemporaryFolder, writing_temporary
 from prudent.storage.manifest import Tally
 from prudent.storage.quoting import file_text, text
 from prudent.storage.sketch import below, sample_threshold
@@ -129,7 +129,8 @@ def read_lists(
         tables.append(folder.path / f"sample{number}.parquet" if condition != "true" else file)
         if condition != "true":
             sample = f"from read_parquet({file_text(file)}) where {condition}"
-            connection.execute(f"copy ({sample}) to {text(tables[-1])} (format parquet)")
+            with writing_temporary(folder.path):
+                connection.execute(f"copy ({sample}) to {text(tables[-1])} (format parquet)")
     return connection, as_batches(connection, [numbered(file) for file in tables]), tallies
 
 

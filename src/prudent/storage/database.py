@@ -2,10 +2,12 @@
 
 import re
 import secrets
+import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -13,6 +15,7 @@ import duckdb
 
 from prudent.base.errors import PrudentError, UsageError
 from prudent.base.spec import whole_number
+from prudent.storage.files import TemporaryFolder
 from prudent.storage.quoting import absolute
 
 LEAST_SPACE = 2_000_000_000
@@ -36,11 +39,12 @@ class Database:
     def open(self, spill: Path | None = None) -> duckdb.DuckDBPyConnection:
         """A private in-memory database, closed with the last reference to it.
 
-        Nothing is downloaded. What does not fit into memory spills to a hidden folder in `spill`, which DuckDB makes
-        when needed and removes when the database is closed.
+        Nothing is downloaded. What does not fit into memory spills to a folder in `spill`, which DuckDB makes when
+        needed and removes when the database is closed. `spill` has to be private; without it, it is in a temporary
+        folder of this process, which is.
         """
         space = _address_space()
-        folder = Path(absolute(spill or tempfile.gettempdir())) / f".prudent-spill-{secrets.token_hex(4)}"
+        folder = Path(absolute(spill or _private_folder().path)) / f"spill-{secrets.token_hex(4)}"
         config: dict[str, str | bool | int | float | list[str]] = {
             "autoinstall_known_extensions": "false",
             "autoload_known_extensions": "false",
@@ -61,12 +65,25 @@ class Database:
 
     @contextmanager
     def connect(self, spill: Path | None = None) -> Iterator[duckdb.DuckDBPyConnection]:
-        """The same, closed at the end of a block."""
-        connection = self.open(spill)
+        """The same, closed at the end of a block; what spills goes to a private folder beside others in `spill`."""
+        private: Path | None = None
+        with suppress(OSError):  # a folder that cannot be written to is reported with the output
+            private = None if spill is None else Path(tempfile.mkdtemp(prefix=".prudent-spill-", dir=spill))
         try:
-            yield connection
+            connection = self.open(private)
+            try:
+                yield connection
+            finally:
+                connection.close()
         finally:
-            connection.close()
+            if private is not None:
+                shutil.rmtree(private, ignore_errors=True)
+
+
+@cache
+def _private_folder() -> TemporaryFolder:
+    """Of this process, and removed with it."""
+    return TemporaryFolder()
 
 
 def _address_space() -> int | None:

@@ -4,6 +4,7 @@ import os
 import re
 import secrets
 import shutil
+import stat
 import tempfile
 import weakref
 from collections.abc import Iterable, Iterator
@@ -30,12 +31,22 @@ def replacing(target: str | os.PathLike[str]) -> Iterator[Path]:
         yield part
         with part.open("rb+") as written:
             os.fsync(written.fileno())
+        _keep_owner_and_mode(part, real)
         part.replace(real)
     except (OSError, duckdb.OperationalError) as error:
         raise WriteError(f"Cannot write {target}: {reason(error)}. What was there before is untouched.") from error
     finally:
         with suppress(OSError):  # a name that is too long was never made
             part.unlink(missing_ok=True)
+
+
+def _keep_owner_and_mode(part: Path, real: Path) -> None:
+    """What replaces a file is as private as that was."""
+    with suppress(FileNotFoundError):
+        old = real.stat()
+        with suppress(PermissionError):  # only root gives files away
+            os.chown(part, old.st_uid, old.st_gid)
+        part.chmod(stat.S_IMODE(old.st_mode))
 
 
 def check_not_read(target: str | os.PathLike[str], sources: Iterable[str | os.PathLike[str]]) -> None:
@@ -90,13 +101,34 @@ class TemporaryFolder:
     """A folder removed with the last reference to it; `tempfile.TemporaryDirectory` would warn then."""
 
     def __init__(self) -> None:
-        self.path = Path(tempfile.mkdtemp(prefix="prudent-"))
+        try:
+            self.path = Path(tempfile.mkdtemp(prefix="prudent-"))  # nobody else may read it
+        except OSError as error:
+            raise WriteError(f"Cannot make a temporary folder: {error.strerror}. Set TMPDIR to another.") from error
         weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
+
+
+@contextmanager
+def writing_temporary(folder: Path) -> Iterator[None]:
+    """A block that writes temporary files; where it cannot, an error that names their folder."""
+    try:
+        yield
+    except (OSError, duckdb.OperationalError) as error:
+        if isinstance(error, duckdb.Error) and "Could not write" not in str(error):
+            raise
+        raise WriteError(
+            f"Cannot write temporary files to {folder}: {reason(error)}. Set TMPDIR to another."
+        ) from error
 
 
 def manifest_path(output: str | os.PathLike[str]) -> Path:
     """The path of the manifest of an output."""
     return Path(f"{os.fspath(output)}.manifest.json")
+
+
+def forget_manifest(output: str | os.PathLike[str]) -> None:
+    """Remove the manifest of an output of text just before it is replaced: none is better than that of another one."""
+    manifest_path(Path(output).resolve()).unlink(missing_ok=True)
 
 
 def is_utf8(path: str) -> bool:

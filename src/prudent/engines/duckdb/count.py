@@ -1,7 +1,7 @@
 """Running the shared queries in DuckDB: rows to one Parquet file, and the tally of the lists."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from prudent.engines.duckdb.open import opened
 from prudent.logs.log import Log, recorded_names
 from prudent.storage.counts_file import write_counts_file
 from prudent.storage.database import Database
-from prudent.storage.files import replacing
+from prudent.storage.files import replacing, writing_temporary
 from prudent.storage.manifest import Source, Tally
 from prudent.storage.quoting import file_text, text
 from prudent.storage.sketch import below, sample_threshold
@@ -44,12 +44,13 @@ def _removing(file: Path) -> Iterator[Path]:
     try:
         yield file
     finally:
-        file.unlink(missing_ok=True)
+        with suppress(OSError):  # hidden, and no reason to fail
+            file.unlink(missing_ok=True)
 
 
 def write_lists(database: Database, log: Log, query: str, to: Path, *, length: int | None, where: str) -> Tally:
     """See `DuckDB.lists`."""
-    with _checking(database, log, to, where) as connection:
+    with writing_temporary(to.parent), _checking(database, log, to, where) as connection:
         connection.execute(f"create temp view shown as {reject.cut_lists(log, length)}")
         connection.execute(f"copy ({query}) to {text(to)} (format parquet, compression zstd)")
         counted = connection.execute(f"select coalesce(sum(n), 0)::bigint from read_parquet({file_text(to)})")

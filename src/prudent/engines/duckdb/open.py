@@ -6,7 +6,6 @@ The view `source` has the columns of a table under the names of their meanings. 
 
 import csv
 import re
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -24,6 +23,7 @@ from prudent.engines.duckdb.errors import explain
 from prudent.logs.formats import Format, file_format, find_files, first_bytes
 from prudent.logs.json_lines import BOM, LISTS, without_bom, zip_fault
 from prudent.logs.log import Log, Table
+from prudent.storage.files import TemporaryFolder
 from prudent.storage.locks import has_changed, look_at
 from prudent.storage.quoting import file_text, identifier
 
@@ -41,7 +41,8 @@ class OpenTable:
 def opened(connection: duckdb.DuckDBPyConnection, table: Table) -> Iterator[OpenTable]:
     """Make the view `source` of a table; DuckDB's errors about its content become a `LogError`."""
     files = find_files(table.source) if table.in_files else []
-    with tempfile.TemporaryDirectory(prefix="prudent-") as folder, _intact(files):
+    folder = TemporaryFolder()
+    with _intact(files):
         try:
             if not files:
                 yield _open_memory(connection, table)
@@ -52,7 +53,7 @@ def opened(connection: duckdb.DuckDBPyConnection, table: Table) -> Iterator[Open
             elif kind == "csv":
                 yield _open_csv(connection, table, files)
             else:
-                yield _open_jsonl(connection, table, files, Path(folder))
+                yield _open_jsonl(connection, table, files, folder.path)
         except duckdb.Error as error:
             if "Could not write" in str(error):  # the table is fine; `replacing` reports it
                 raise

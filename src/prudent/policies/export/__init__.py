@@ -24,7 +24,14 @@ from prudent.policies.export.sql import Sql
 from prudent.policies.export.trec import TrecRun
 from prudent.policies.files import check_lists
 from prudent.policies.policy import Policy, as_policy
-from prudent.storage.files import TemporaryFolder, check_output, reason, replacing
+from prudent.storage.files import (
+    TemporaryFolder,
+    check_output,
+    forget_manifest,
+    reason,
+    replacing,
+    writing_temporary,
+)
 from prudent.storage.manifest import Manifest
 from prudent.storage.quoting import file_text, text
 
@@ -76,7 +83,8 @@ def export(
     folder = TemporaryFolder()
     lists = folder.path / "lists.parquet"
     with _enough_memory(), (engine or DuckDB()).connect(spill=folder.path) as connection:
-        source.lists().write_parquet(str(lists))  # into a database of our own, which may spill
+        with writing_temporary(folder.path):
+            source.lists().write_parquet(str(lists))  # into a database of our own, which may spill
         for step in (*_views(lists), *chosen.macros):
             connection.execute(step)
         _check_types(connection)
@@ -84,6 +92,7 @@ def export(
         parts = chosen.parts(connection)
         with replacing(to) as part, _enough_memory():
             connection.execute(f"copy ({parts}) to {text(part)} (format blob)")
+            forget_manifest(to)
         ((contexts, items),) = connection.execute("select count(distinct context), count(*) from lists").fetchall()
         manifest = Manifest(
             "export",
