@@ -16,6 +16,7 @@ from prudent.evaluation.estimators import parse
 from prudent.evaluation.holdout import CannotTellError, make_holdout
 from prudent.evaluation.intervals import Settings, estimate
 from prudent.evaluation.item_posterior import ItemCounts, count_items, fit_prior, posterior_of
+from tests import strategies
 from tests.evaluation import reference
 from tests.evaluation.reference import Logged
 from tests.evaluation.small import arrays, cases
@@ -92,7 +93,7 @@ def test_what_to_think_of_each_item(case: Any, model: str, reward: ObservedRewar
     for c in range(held.contexts):
         theta = []
         for k in range(int(held.size[c])):
-            z = [1.0, counts.exposure[c, k], np.log(k + 1), np.log(held.logged[c])]
+            z = [1.0, counts.exposure[c, k], counts.position[c, k], np.log(k + 1), np.log(held.logged[c])]
             mean = 1 / (1 + np.exp(-sum(a * b for a, b in zip(prior.coefficients, z, strict=True))))
             examined = counts.examined[c, k]
             own = (counts.clicks[c, k] + mean * prior.strength) / (examined + prior.strength)
@@ -108,7 +109,7 @@ def some_counts(theta: Any, n: Any, seed: int = 0) -> ItemCounts:
     clicks = random.binomial(n, theta).astype(float)[:, None]
     examined = np.broadcast_to(n, clicks.shape[:1]).astype(float)[:, None]
     one = np.ones_like(clicks)
-    return ItemCounts(clicks, examined, examined, 0 * one, np.ones(len(clicks), np.int64), one > 0)
+    return ItemCounts(clicks, examined, examined, 0 * one, 0 * one, np.ones(len(clicks), np.int64), one > 0)
 
 
 def test_the_prior_finds_where_attractions_come_from() -> None:
@@ -146,6 +147,31 @@ def test_shrinking_moves_no_total_where_exposure_goes_with_attraction() -> None:
     flat = counts._replace(exposure=np.zeros_like(counts.exposure))
     blind = posterior_of(flat, fit_prior(flat, np.ones(len(theta), bool)))
     assert abs(blind.theta.mean() - theta.mean()) > 0.005
+
+
+def test_shrinking_moves_no_total_where_production_sorts_by_attraction() -> None:
+    """Lists that never vary: better items are higher, and lower ones are examined less.
+
+    Sorted log-odds are no straight line in the log of the position, so that .03 of an error stay; without it .14.
+    """
+    random = np.random.default_rng(4)
+    theta = np.sort(random.beta(2, 6, (20_000, 4)), axis=1)[:, ::-1].T.ravel()
+    position, examined = np.repeat(np.arange(1.0, 5.0), 20_000), np.repeat([8, 5, 3, 2], 20_000)
+    counts = some_counts(theta, examined)._replace(position=np.log(position)[:, None])
+    lowest = position == 4
+    every = np.ones(len(theta), bool)
+    assert posterior_of(counts, fit_prior(counts, every)).theta[lowest].mean() == pytest.approx(
+        theta[lowest].mean(), abs=0.03
+    )
+    flat = counts._replace(position=np.zeros_like(counts.position))
+    assert posterior_of(flat, fit_prior(flat, every)).theta[lowest].mean() > theta[lowest].mean() + 0.1
+
+
+def test_positions_are_those_that_items_were_logged_at() -> None:
+    log = [("q", ("a", "b"), (1, 0)), ("q", ("b", "a"), (0, 1)), ("q", ("a", "b"), (0, 0)), ("q", ("a", "b"), (1, 0))]
+    held = make_holdout(strategies.as_batch(log), np.array([[1, 0]]))
+    fitted = click_models.parse("pbm(examination=[1, 0.5])").fit(held.shown().cells, 2)
+    assert count_items(held, fitted).position == pytest.approx(np.log(2) * np.array([[0.75, 0.25]]))
 
 
 def test_a_model_that_is_not_identified_cannot_tell() -> None:

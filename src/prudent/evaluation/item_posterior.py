@@ -27,16 +27,17 @@ class ItemCounts(NamedTuple):
     examined: FloatArray  # Σx, with x the chance that an impression was examined
     squares: FloatArray  # Σx²
     exposure: FloatArray  # log of the share of a context's lists that showed the item
+    position: FloatArray  # mean log of the positions that it was logged at
     logged: IntArray  # lists of each context
     there: BoolArray  # whether there is an item
 
     @property
     def covariates(self) -> FloatArray:
-        """What a prior may depend on: exposure, rank and frequency of the context; along the last axis."""
+        """What a prior may depend on: exposure, position, rank, frequency of the context; along the last axis."""
         rank = np.log(np.arange(1, self.clicks.shape[1] + 1))
         lists = np.log(np.maximum(self.logged, 1))[:, None]
         one = np.ones(self.clicks.shape)
-        return np.stack([one, self.exposure, rank * one, lists * one], axis=-1)
+        return np.stack([one, self.exposure, self.position, rank * one, lists * one], axis=-1)
 
 
 class Prior(NamedTuple):
@@ -60,7 +61,7 @@ class Posterior(NamedTuple):
 
 def count_items(held: Holdout, fitted: FittedModel) -> ItemCounts:
     """Clicks and examinations of the items of the policy's lists, contexts in chunks."""
-    clicks, examined, squares, impressions = (np.zeros(held.target.shape) for _ in range(4))
+    clicks, examined, squares, impressions, positions = (np.zeros(held.target.shape) for _ in range(5))
     lists = np.cumsum(np.bincount(held.context, minlength=held.contexts))
     first = 0
     while first < held.contexts:
@@ -69,19 +70,23 @@ def count_items(held: Holdout, fitted: FittedModel) -> ItemCounts:
         chunk = held.only(context_mask(np.arange(first, last), held.contexts))
         there = chunk.target >= 0
         columns = _count_pairs(fitted, chunk.shown().cells)
-        for table, column in zip((clicks, examined, squares, impressions), columns, strict=True):
+        for table, column in zip((clicks, examined, squares, impressions, positions), columns, strict=True):
             table[first:last][there] = column[chunk.target[there]]
         first = last
     exposure = np.log((impressions + 0.5) / (held.logged[:, None] + 1))
-    return ItemCounts(clicks, examined, squares, exposure, held.logged, held.target != -1)
+    below = np.log(held.length + 1)  # what was never shown
+    position = np.divide(positions, impressions, out=np.full(positions.shape, below), where=impressions > 0)
+    return ItemCounts(clicks, examined, squares, exposure, position, held.logged, held.target != -1)
 
 
 def _count_pairs(fitted: FittedModel, cells: Cells) -> tuple[FloatArray, ...]:
-    """Clicks, Σx, Σx² and impressions of every pair."""
+    """Clicks, Σx, Σx², impressions and the sum of the logs of their positions, of every pair."""
     # Not n₊ + n₋, which serves bounds: where examinations are expectations, n₋ = max(0, Σx − ΣY) makes a whole trial of
     # an item that was shown once, and clicked, and its θ comes out too small.
     evidence = fitted.evidence(cells)
-    return evidence.positive, evidence.expected, evidence.squares, evidence.impressions
+    logs = cells.n * np.log(cells.position)
+    positions = np.bincount(cells.pair, logs, minlength=cells.pairs).astype(np.float64, copy=False)
+    return evidence.positive, evidence.expected, evidence.squares, evidence.impressions, positions
 
 
 _STRENGTH = 0.5, 1_000.0  # limits of s
@@ -91,10 +96,10 @@ _ROUNDS = 30
 def fit_prior(counts: ItemCounts, contexts: BoolArray) -> Prior:
     """The prior of the items that the policy chose in these contexts.
 
-    Its mean follows exposure, rank and frequency: a ranker that is any good shows better items more, a policy does
-    better where there is more to learn from, and shrinking what was rarely shown to the mean of all would be wrong both
-    times. It solves Σ v(Y − μn)z = 0 with v = s/(s + n), so that what is shrunk most has most to say in where to; and s
-    fits the spread, ``E(Y − μn)² = μn − μ²q + (n² − q) μ(1 − μ)/(s + 1)`` with q = Σx².
+    Its mean follows exposure, position, rank and frequency: a ranker that is any good shows better items more and
+    higher, a policy does better where there is more to learn from, and shrinking what was rarely shown to the mean of
+    all would be wrong both times. It solves Σ v(Y − μn)z = 0 with v = s/(s + n), so that what is shrunk most has most
+    to say in where to; and s fits the spread, ``E(Y − μn)² = μn − μ²q + (n² − q) μ(1 − μ)/(s + 1)`` with q = Σx².
     """
     seen = contexts[:, None] & counts.there & (counts.examined > 0)
     y, n, q, z = counts.clicks[seen], counts.examined[seen], counts.squares[seen], counts.covariates[seen]
