@@ -224,7 +224,7 @@ def mix(holdout: HoldoutLog, model: ClickModel, settings: Settings, whole: Verdi
         "incumbent",
         {
             "number": np.nonzero(kept)[0],
-            # A position is empty where every item ever shown there is in the list already.
+            # An incumbent list may have fewer items than positions.
             "rank": np.cumsum(kept, axis=1)[kept].astype(np.int32),
             "pair": incumbent[kept],
             "lower": betaincinv(1 + positive, 1 + negative, 1 - confidence)[kept],

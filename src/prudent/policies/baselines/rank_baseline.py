@@ -38,7 +38,8 @@ def rank_baseline(
     Baselines use whole lists, which counts do not keep, so they read the log itself: a path, a table or a `Log`, with
     ``columns`` as in `Log`. None of them is pessimistic: ``lower`` and ``mean`` of the policy are both the estimated
     clicks that an item adds to its list at its place; in `Policy.scores`, the most it adds at any place. ``positive``
-    are clicks and ``negative`` impressions without one.
+    are clicks and ``negative`` impressions without one. The incumbent of its summary is the whole list that was shown
+    most often in a context, and not production's order of items, as in `rank`.
 
     baseline
         A spelling such as ``"ips(clip=50)"``, ``"ip-ips"`` or ``"pi"``, or the object that it stands for.
@@ -74,6 +75,7 @@ def rank_baseline(
         raise LogError(f"No context has {min_lists:,} logged lists: there is nothing to rank.")
     choice = chosen.choose(totals)
     listed = kept[choice.lists.context]
+    # The whole list shown most often: a baseline has no value for production's order, which `rank` compares with.
     new, incumbent = only(choice.lists, kept), only(totals.listing(totals.incumbent), kept)
     counted: dict[str, NDArray[Any]] = {
         "positive": totals.positive.astype(np.float64),
