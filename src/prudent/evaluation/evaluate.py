@@ -128,7 +128,7 @@ class Evaluation(Result):
         """The evidence that clicks are confounded: by lists, and by columns that the user named."""
         tests = [Confounding(**test) for test in [self.manifest.results.get("confounding")] if test is not None]
         by_lists = [f"{test}. Without propensities no lift here is to be trusted" for test in tests if test.found]
-        return [*by_lists, *self.manifest.results["confounded_by"]]
+        return [*by_lists, *self.manifest.results.get("confounded_by", ())]
 
 
 _FIELDS = fields(Estimate)
