@@ -105,6 +105,13 @@ def test_certain_skips_are_a_beta_distribution() -> None:
     np.testing.assert_allclose(thinned_quantile(thinned, shape, 0.1), expected, rtol=1e-9)
 
 
+def test_the_shape_of_a_power_is_that_of_the_tempered_density() -> None:
+    thinned = collapse(*as_arrays(posteriors()))
+    power = np.linspace(0.1, 1, thinned.a.size)
+    for direct, scaled in zip(thinned.tempered(power).shape(), thinned.shape().tempered(power), strict=True):
+        np.testing.assert_allclose(scaled, direct, rtol=1e-6, atol=1e-9)
+
+
 def test_no_pair_depends_on_the_others() -> None:
     made = posteriors()
     a, b, skips = as_arrays(made)

@@ -213,8 +213,8 @@ def posterior(evidence: Evidence, prior: Prior, tabulated: bool | None = None) -
     size = shape.alpha + shape.beta
     mode = shape.alpha / size
     moves = evidence.expected / (evidence.expected + prior.alpha + prior.beta) / (1 - mode)
-    thinned = thinned.tempered(1 / (1 + size * mode * (1 - mode) * moves**2 * evidence.spread))
-    return ThinnedPosterior(thinned, thinned.shape(), many)
+    power = 1 / (1 + size * mode * (1 - mode) * moves**2 * evidence.spread)
+    return ThinnedPosterior(thinned.tempered(power), shape.tempered(power), many)
 
 
 def posterior_scores(evidence: Evidence, prior: Prior, delta: float, tabulated: bool | None = None) -> Scores:

@@ -101,6 +101,7 @@ class HierarchicalPrior(PriorRule):
 _ROUNDS = 8  # at most, of fitting levels and the rest in turns
 _SETTLED = 0.003  # a level that moves by less moves no order
 _WIDENING = 0.5  # log s falls by as much for every unit of log μ
+_NEARLY_ALL = 0.9  # share of the slopes that is kept, above which the rest is fitted again from where it was
 _SIZED, _ALIKE = 20, 0.1  # contexts, and the standard deviation of their size, from which on it is a covariate
 _LITTLE = 10.0  # examinations: an item with as many has half a say in where the curve may bend
 
@@ -134,7 +135,8 @@ def fit_prior(
         slopes = shrinkage * best[1:-1] + 0.0  # no −0
         start = best[[0, -1]] if shrinkage else start
     flat = _Widening(positive, negative, offset=combine(slopes, columns))
-    (intercept, log_strength), _, spread, _ = _in_turns(flat, start, context, level, spread)
+    near = shrinkage > _NEARLY_ALL
+    (intercept, log_strength), _, spread, _ = _in_turns(flat, start, context, level, spread, near=near)
     return HierarchicalPrior(
         intercept=float(intercept),
         slopes=tuple(map(float, slopes[:dimension])),
@@ -165,11 +167,11 @@ def _knot(exposure: FloatArray, examined: FloatArray) -> float:
 
 
 def _in_turns(
-    likelihood: "_Widening", start: FloatArray, context: IntArray, level: FloatArray, spread: float
+    likelihood: "_Widening", start: FloatArray, context: IntArray, level: FloatArray, spread: float, near: bool = False
 ) -> tuple[FloatArray, FloatArray, float, Terms]:
     """Parameters, levels and τ, each fitted given the others: maximum likelihood, Laplace's approximation, EM."""
     if not spread:
-        best, terms = likelihood.maximum(start)
+        best, terms = likelihood.maximum(start, near=near)
         return best, level, spread, terms
     best = start
     for _ in range(_ROUNDS):

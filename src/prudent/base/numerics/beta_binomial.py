@@ -97,16 +97,17 @@ class BetaBinomial:
         value = float(np.sum(value_a + value_c - value_s[self.size_of]))
         return Rows(value, by_eta, by_log_strength, eta_eta, eta_log, log_log)
 
-    def maximum(self, start: FloatArray) -> tuple[FloatArray, Terms]:
+    def maximum(self, start: FloatArray, *, near: bool = False) -> tuple[FloatArray, Terms]:
         """The parameters of greatest likelihood within the limits, and the terms there, by damped Newton steps.
 
         The likelihood is not concave everywhere: a step is damped (Levenberg-Marquardt) until the likelihood
-        rises. A handful of passes replace the dozens of a quasi-Newton method.
+        rises. A handful of passes replace the dozens of a quasi-Newton method. From a start that is not `near` the
+        maximum, the first steps are on every tenth row: they need not be exact.
         """
         high = np.array([_COEFFICIENT] * (start.size - 1) + [LOG_STRENGTH[1]])
         low = np.array([-_COEFFICIENT] * (start.size - 1) + [LOG_STRENGTH[0]])
         here = np.clip(start, low, high)
-        if self.positive.size > _CHEAP_ROWS:  # the first steps need not be exact: take them on every tenth row
+        if self.positive.size > _CHEAP_ROWS and not near:
             few = slice(None, None, 10)
             columns = [column[few] for column in self.columns]
             here, _ = type(self)(self.positive[few], self.negative[few], columns, self.offset[few]).maximum(here)

@@ -95,6 +95,10 @@ class Shape(NamedTuple):
     beta: FloatArray
     bend: FloatArray  # κ, in units of the curvature to the power 3/2
 
+    def tempered(self, by: FloatArray) -> "Shape":
+        """That of the density to a power: curvature and third derivative are multiplied by it."""
+        return Shape(self.alpha * by, self.beta * by, self.bend / np.sqrt(by))
+
     def only(self, rows: IntArray) -> "Shape":
         """Those of some pairs."""
         return Shape(*(values[rows] for values in self))
