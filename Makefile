@@ -15,7 +15,7 @@ BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo quick test lint types imports lock audit pages docs bench clean
+.PHONY: help demo quick test fuzz lint types imports lock audit pages docs bench clean
 
 help:  ## show this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1	\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 18
@@ -30,6 +30,9 @@ quick: $(VENV)/.test  ## the tests that need Python packages alone
 test: $(VENV)/.test  ## every test; installs the programs they need, where it may
 	$(BIN)/python tests/programs.py install
 	$(BIN)/pytest -n $(JOBS) --all $(if $(CI),--cov --cov-fail-under=95)
+
+fuzz: $(VENV)/.test  ## damaged files for every reader, for SECONDS=600
+	$(BIN)/python -m tests.fuzz $(or $(SECONDS),600) $(SEED)
 
 lint: $(VENV)/.lint  ## style and formatting
 	$(BIN)/ruff check .
