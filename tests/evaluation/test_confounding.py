@@ -201,9 +201,14 @@ def test_the_gate_does_not_judge_what_production_knew() -> None:
     declared = decide(blind, dm, asked, -0.95, personalised=True)
     assert declared.verdict == "unknown"
     assert "production is personalised and the log has no propensities" in declared.why
+    remedies = ((found, "--segment"), (declared, "--propensity"))
+    assert all(word in verdict.why.rpartition("; ")[2] for verdict, word in remedies), (
+        "what would resolve it comes last"
+    )
     trusting = decide(make_holdout(simulate(0, 6_000, trust=0.5), target), dm, asked, -0.95)
     assert trusting.verdict == "unknown"
     assert "as under trust bias" in trusting.why
+    assert "such as -e ip-ips" in trusting.why
 
 
 def test_the_gate_does_not_pass_a_lift_that_the_log_could_have_made_up() -> None:

@@ -117,13 +117,15 @@ def test_few_lists_and_lists_that_are_alike_are_not_enough_for_a_yes() -> None:
     assert verdict.estimate.lift_low is not None
     assert -0.5 < verdict.estimate.lift_low < 0
     assert verdict.verdict == "unknown"
-    assert verdict.why.endswith("But: effective sample size 4, below 30")
+    assert verdict.why.endswith(
+        "But: effective sample size 4, below 30; hold out more lists, or rank shorter ones (--length)"
+    )
     many = decide(arrays(logged + lucky * 10, {"q": ("b", "a")}), parse("ips"), asked, -0.5)
     assert many.passed
     same = [Logged("q", ("a", "b"), (1, 0), (1.0, 1.0))] * 60
     alike = decide(arrays(same, {"q": ("a", "b")}), parse("ips"), asked, -0.5)
     assert alike.verdict == "unknown"
-    assert alike.why.endswith("But: all matching lists are identical, so that the interval has no width")
+    assert "But: all matching lists are identical, so that the interval has no width; hold out more" in alike.why
 
 
 def test_lists_of_contexts_that_keep_theirs_are_no_evidence_for_the_policy() -> None:

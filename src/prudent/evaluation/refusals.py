@@ -62,7 +62,13 @@ def refusals(
     if one.lift_low is None:
         return [Refusal("estimator", f"{name_in_words(one)} cannot tell. {one.why}".removesuffix("."))]
     few = doubts(one).removeprefix("; ") if settings.interval == "bootstrap" else ""  # Bernstein holds for any number
-    support = f"support below the minimum of {percent(min_support, 0)}" if one.support < min_support else ""
+    few = few and f"{few}; hold out more lists, or rank shorter ones (--length)"
+    support = ""
+    if one.support < min_support:
+        support = (
+            f"support below the minimum of {percent(min_support, 0)}; hold out more lists, or let production show the "
+            "policy's items now and then"
+        )
     every = [
         Refusal("provenance", origin),
         Refusal("repeats", str(repeats) if (repeats := find_repeats(held.n)).factor > 1 else ""),
@@ -80,23 +86,30 @@ def _confounded(held: Holdout, one: Estimate, confounding: Confounding | None, p
     if held.propensity is not None:
         return ""
     if personalised:
-        return "production is personalised and the log has no propensities: items were shown to users who like them"
+        return (
+            "production is personalised and the log has no propensities: items were shown to users who like them; log "
+            "propensities and name their column (--propensity)"
+        )
     if confounding is None:
         return ""
     if confounding.found:
-        return f"{confounding}, as where production chooses them by something about the user; log propensities"
+        return (
+            f"{confounding}, as where production chooses them by something about the user; log propensities "
+            "(--propensity), or find out by which column (--segment) and make it part of the context"
+        )
     if not one.margin or one.margin >= confounding.hidden:
         return ""
     return (
         "the log could hide a personalisation of production that undoes this lift: clicks at places that change may be "
         f"overstated by {percent(confounding.hidden)}, and {percent(one.margin)} would suffice; hold out more lists or "
-        "log propensities"
+        "log propensities (--propensity); if you know that production does not look at the user, --acknowledge "
+        "confounding"
     )
 
 
 def _confounded_by(segments: Sequence[SegmentTest]) -> str:
     every = [str(one) for one in segments if one.found]
-    return f"{'; '.join(every)}; make it part of the context, or log propensities" if every else ""
+    return f"{'; '.join(every)}; make it part of the context, or log propensities (--propensity)" if every else ""
 
 
 def _trusting(held: Holdout, estimator: Estimator) -> str:
@@ -107,7 +120,7 @@ def _trusting(held: Holdout, estimator: Estimator) -> str:
         return ""
     return (
         f"rarely clicked items lose more by going down than often clicked ones (p = {p_value:.2g}), as under trust "
-        "bias, which no click model here has"
+        "bias, which no click model here has; use an estimator without a click model, such as -e ip-ips"
     )
 
 
