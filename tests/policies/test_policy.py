@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
+import duckdb
 import numpy as np
 import polars as pl
 import pyarrow as pa
@@ -315,3 +316,15 @@ def test_refuses_what_is_no_policy(policy: prudent.Policy, tmp_path: Path) -> No
     pq.write_table(pa.table({"x": [1]}), tmp_path / "x.parquet")
     with pytest.raises(PolicyError, match="is not a policy: it has the columns x"):
         prudent.Policy.read(tmp_path / "x.parquet")
+
+
+@pytest.mark.parametrize(
+    "change",
+    ["-1 as rank", "-impressions - 1 as impressions", "-0.5 as positive", "null as item", "'nan'::double as lower"],
+)
+def test_rows_that_no_policy_has(change: str, policy: prudent.Policy, tmp_path: Path) -> None:
+    policy.write(tmp_path / "policy.parquet")
+    rows = f"select * replace ({change}) from '{tmp_path}/policy.parquet'"
+    duckdb.execute(f"copy ({rows}) to '{tmp_path}/other.parquet' (format parquet)")
+    with pytest.raises(PolicyError, match=r"other\.parquet is not a policy: .* of its rows cannot be"):
+        prudent.Policy.read(tmp_path / "other.parquet")

@@ -38,6 +38,12 @@ def open_lists(connection: duckdb.DuckDBPyConnection, path: str | PathLike[str])
             if name not in ("context", "item") and not number:
                 raise PolicyError(f"{file} is not a policy: its column {name} is {kind.lower()}.")
         connection.execute(f"create temp table lists as from {source} order by context, rank")
+        wrong = connection.execute(
+            "select count(*) from lists where context is null or item is null or rank is null or rank < 1 "
+            "or least(positive, negative, impressions) < 0 or isnan(coalesce(lower, 0)::double)"
+        ).fetchall()[0][0]
+        if wrong:
+            raise PolicyError(f"{file} is not a policy: {wrong:,} of its rows cannot be. Write or copy it again.")
     except duckdb.Error as error:
         raise PolicyError(f"Cannot read {file} as a policy: {str(error).splitlines()[0]}") from error
     return file, files
