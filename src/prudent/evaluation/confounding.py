@@ -19,7 +19,7 @@ The size of what is found is the standard deviation of an item's click rate betw
 excess of T. Items are shown to users who like them about as much more as their click rates differ between lists, so
 that clicks at places that a policy changes are overstated by about as much. A log with few clicks can hide such a bias.
 What it may hide is the same standard deviation with a quarter of a standard error added to the excess, which is what
-keeps false passes at 5 % where production is personalised so mildly that the test finds it in four logs of ten
+keeps false passes near 5 % where production is personalised so mildly that the test finds it in a third of the logs
 (`docs/gate_worlds.py`).
 """
 
