@@ -7,10 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from prudent.base.arrays import FloatArray
 from prudent.click_models import FittedModel, click_models
 from prudent.click_models.examination import LINK
 from prudent.click_models.rewards import OBSERVED_REWARDS, ObservedReward
 from prudent.counts.lists import ListBatch
+from prudent.evaluation import direct as evaluation_direct
 from prudent.evaluation.direct import direct, rewards, slopes
 from prudent.evaluation.estimators import parse
 from prudent.evaluation.holdout import CannotTellError, make_holdout
@@ -219,3 +221,23 @@ def test_intervals_are_as_wide_as_estimates_scatter_where_few_contexts_rarely_sh
         assert said.high is not None
         claimed.append((said.high - said.value) / 1.97)
     assert np.median(claimed) == pytest.approx(0.115, rel=0.2)
+
+
+def test_slopes_end_where_the_policy_s_lists_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One logged list of 300 positions took 600 predictions of 300 positions each."""
+    lists = [Logged("q", ("a", "b") if i % 2 else ("b", "a"), (i % 3 % 2, 0), (1.0, 1.0)) for i in range(60)]
+    names = tuple(f"i{k:03}" for k in range(300))
+    held = arrays([*lists, Logged("q", names, (0,) * 300, (1.0,) * 300)], {"q": ("b", "a")})
+    widths: list[int] = []
+
+    def measured(fitted: FittedModel, theta: FloatArray, reward: ObservedReward, part: FloatArray) -> FloatArray:
+        widths.append(theta.shape[1])
+        return slopes(fitted, theta, reward, part)
+
+    monkeypatch.setattr(evaluation_direct, "slopes", measured)
+    fit = direct(held, "cm", "clicks")
+    part = np.ones(held.target.shape)
+    assert fit.moves(part).shape == held.n.shape
+    whole = slopes(fit.fitted, fit.posterior.theta, "clicks", part)
+    assert fit.shrinking(part) == pytest.approx(np.sum(whole**2 * fit.posterior.shrinking, axis=1))
+    assert widths == [2, 2]
