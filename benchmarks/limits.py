@@ -92,7 +92,7 @@ def read_yandex(log: str, target: str) -> None:
     """What comes before counting where the log is text in the format yandex."""
     import prudent
 
-    prudent.logs.readers.read_yandex(Path(target) / "yandex.tsv", engine=prudent.DuckDB(memory=MEMORY))
+    prudent.readers.read_yandex(Path(target) / "yandex.tsv", engine=prudent.DuckDB(memory=MEMORY))
 
 
 def read_labels(log: str, target: str) -> float:
