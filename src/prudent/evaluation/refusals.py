@@ -120,7 +120,7 @@ def _trusting(held: Holdout, estimator: Estimator) -> str:
         return ""
     return (
         f"rarely clicked items lose more by going down than often clicked ones (p = {p_value:.2g}), as under trust "
-        "bias, which no click model here has; use an estimator without a click model, such as -e ip-ips"
+        "bias, which no click model here has; gate the whole policy by an estimator without one, such as -e ip-ips"
     )
 
 
