@@ -154,3 +154,12 @@ def test_a_header_with_a_field_above_the_limit(tmp_path: Path) -> None:
     done = run("count", file, "--layout", "rows", "-o", tmp_path / "counts.parquet")
     assert done.code == 3
     assert "log.csv" in done.text
+
+
+def test_a_column_whose_name_is_no_text(log: Path, tmp_path: Path) -> None:
+    """Found by fuzzing."""
+    file = tmp_path / "counts.parquet"
+    prudent.count(log, to=file)
+    file.write_bytes(file.read_bytes().replace(b"position", b"posi\xffion"))
+    with pytest.raises(CountsError, match="damaged"):
+        prudent.Counts.read(file)

@@ -335,7 +335,10 @@ _KINDS = {
 
 
 def _check_columns(connection: duckdb.DuckDBPyConnection, file: Path) -> None:
-    described = connection.execute(f"describe from read_parquet({file_text(file)}, hive_partitioning = false)")
+    try:
+        described = connection.execute(f"describe from read_parquet({file_text(file)}, hive_partitioning = false)")
+    except duckdb.Error as error:  # such as a name of a column that is not UTF-8
+        raise CountsError(f"{file} is marked as counts, but its schema is damaged. Count the log again.") from error
     types = {name: kind for name, kind, *_ in described.fetchall()}
     needed = COLUMNS if counts_footer(read_footer(connection, file), str(file)).threshold == NOTHING else _KINDS
     for name in needed:
