@@ -334,6 +334,7 @@ BAD_LISTS: dict[str, list[Row]] = {
         {"context": "c0", "items": ["a"], "clicks": []},
         {"context": "c0", "items": ["a"], "clicks": None},
     ],
+    "too many positions": [{"context": "c0", "items": [f"i{k}" for k in range(1_001)], "clicks": [1] * 1_001}],
     "item missing": [
         {"context": "c0", "items": ["a", None], "clicks": [1, 0]},
         {"context": "c0", "items": [None, None], "clicks": [1, 0]},
