@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -45,6 +46,8 @@ def outcome(log: prudent.Log, engine: Any, max_rejected: float = 1.0) -> tuple[p
 
 
 def policy(counts: prudent.Counts, file: Path, **settings: Any) -> bytes:
+    """The bytes of a policy whose manifest calls every log the same."""
+    counts = replace(counts, origin=("the log",))
     prudent.rank(counts, **{"model": "cm", "bound": "bayes"} | settings).write(file)
     return file.read_bytes()
 

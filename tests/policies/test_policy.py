@@ -320,11 +320,19 @@ def test_refuses_what_is_no_policy(policy: prudent.Policy, tmp_path: Path) -> No
 
 @pytest.mark.parametrize(
     "change",
-    ["-1 as rank", "-impressions - 1 as impressions", "-0.5 as positive", "null as item", "'nan'::double as lower"],
+    [
+        "-1 as rank",
+        "-impressions - 1 as impressions",
+        "-0.5 as positive",
+        "0 as rank",
+        "null as item",
+        "null as context",
+        "'nan'::double as lower",
+    ],
 )
 def test_rows_that_no_policy_has(change: str, policy: prudent.Policy, tmp_path: Path) -> None:
     policy.write(tmp_path / "policy.parquet")
     rows = f"select * replace ({change}) from '{tmp_path}/policy.parquet'"
     duckdb.execute(f"copy ({rows}) to '{tmp_path}/other.parquet' (format parquet)")
-    with pytest.raises(PolicyError, match=r"other\.parquet is not a policy: .* of its rows cannot be"):
+    with pytest.raises(PolicyError, match=r"other\.parquet is not a policy: .* of its rows have no context"):
         prudent.Policy.read(tmp_path / "other.parquet")

@@ -43,7 +43,10 @@ def open_lists(connection: duckdb.DuckDBPyConnection, path: str | PathLike[str])
             "or least(positive, negative, impressions) < 0 or isnan(coalesce(lower, 0)::double)"
         ).fetchall()[0][0]
         if wrong:
-            raise PolicyError(f"{file} is not a policy: {wrong:,} of its rows cannot be. Write or copy it again.")
+            raise PolicyError(
+                f"{file} is not a policy: {wrong:,} of its rows have no context, no item, a rank below 1, a lower "
+                "bound that is no number, or negative evidence. Write or copy it again."
+            )
     except duckdb.Error as error:
         raise PolicyError(f"Cannot read {file} as a policy: {str(error).splitlines()[0]}") from error
     return file, files
