@@ -9,6 +9,7 @@ from prudent.click_models.rewards import ObservedReward
 from prudent.counts.max_rejected import MAX_REJECTED
 from prudent.engines.duckdb.engine import DuckDB
 from prudent.evaluation.confounding import detect_confounding
+from prudent.evaluation.confounding_by_segment import SegmentTest
 from prudent.evaluation.estimators import Estimator, estimators
 from prudent.evaluation.evaluate import DECIDES, gamma, positions_compared
 from prudent.evaluation.holdout import Holdout
@@ -16,7 +17,6 @@ from prudent.evaluation.holdout_log import HoldoutLog, PolicyLike, open_holdout
 from prudent.evaluation.intervals import Estimate, IntervalName, Settings, estimate
 from prudent.evaluation.leakage import unknown_origin
 from prudent.evaluation.refusals import MIN_SUPPORT, NO_ESTIMATE, name_in_words, read_acknowledged, refusals
-from prudent.evaluation.segments import SegmentTest
 from prudent.evaluation.verdict import Outcome, Verdict
 
 

@@ -18,9 +18,9 @@ from prudent.counts.index import name_types
 from prudent.counts.lists import as_batches, list_columns, numbered, write_lists
 from prudent.counts.max_rejected import check_max_rejected
 from prudent.engines.duckdb.engine import DuckDB
+from prudent.evaluation.confounding_by_segment import SegmentedLists, SegmentTest, detect_by_segments
 from prudent.evaluation.holdout import NEVER, Holdout, make_holdout
 from prudent.evaluation.leakage import find_leakage, find_same_lists
-from prudent.evaluation.segments import SegmentedLists, SegmentTest, detect_by_segments
 from prudent.logs.log import Log, as_log
 from prudent.policies.files import check_lists
 from prudent.policies.policy import Policy, as_policy

@@ -16,6 +16,7 @@ from prudent.click_models.base import ClickModel
 from prudent.click_models.rewards import ObservedReward
 from prudent.counts.max_rejected import MAX_REJECTED
 from prudent.engines.duckdb.engine import DuckDB
+from prudent.evaluation.confounding_by_segment import SegmentTest
 from prudent.evaluation.direct import Direct, direct, rewards, slopes
 from prudent.evaluation.estimators import Estimator, estimators
 from prudent.evaluation.evaluate import DECIDES
@@ -24,7 +25,6 @@ from prudent.evaluation.holdout_log import HoldoutLog, PolicyLike, open_holdout
 from prudent.evaluation.intervals import Settings
 from prudent.evaluation.item_posterior import ItemCounts, count_items, fit_prior, posterior_of
 from prudent.evaluation.refusals import MIN_SUPPORT, read_acknowledged
-from prudent.evaluation.segments import SegmentTest
 from prudent.evaluation.verdict import Decision, Outcome, Verdict
 from prudent.logs.formats import find_files, is_paths
 from prudent.policies.files import COLUMNS

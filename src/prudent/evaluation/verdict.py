@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from prudent.base.results import Result
 from prudent.base.text import Column, Columns, Rows, number, percent
 from prudent.evaluation.confounding import Confounding
+from prudent.evaluation.confounding_by_segment import SegmentTest
 from prudent.evaluation.intervals import Estimate
-from prudent.evaluation.segments import SegmentTest
 
 Outcome = Literal["pass", "fail", "unknown"]
 """The lift is high enough, it is not, or the holdout cannot tell."""

@@ -20,8 +20,8 @@ from prudent.base.arrays import BoolArray, IntArray
 from prudent.base.errors import LogError, UsageError
 from prudent.counts.lists import ListBatch
 from prudent.evaluation.confounding import without_clicks_above
+from prudent.evaluation.confounding_by_segment import SegmentTest, by_value, detect_by_segment, excess_share
 from prudent.evaluation.holdout_log import open_holdout
-from prudent.evaluation.segments import SegmentTest, by_value, detect_by_segment, excess_share
 from prudent.evaluation.verdict import Verdict
 from tests import strategies
 from tests.command import run
