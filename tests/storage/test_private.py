@@ -52,7 +52,11 @@ def test_nothing_is_left_of_a_command_that_is_stopped(number: signal.Signals, tm
         (tmp_path / folder).mkdir()
     args = ["simulate", "-o", "out/log.parquet", "--lists", "50000000", "--contexts", "50"]
     with subprocess.Popen(
-        [*PROCESS, *args], cwd=tmp_path, env={**os.environ, "TMPDIR": str(tmp_path / "tmp")}, stderr=subprocess.PIPE
+        [*PROCESS, *args],
+        cwd=tmp_path,
+        env={**os.environ, "TMPDIR": str(tmp_path / "tmp")},
+        stderr=subprocess.PIPE,
+        preexec_fn=lambda: signal.signal(number, signal.SIG_DFL),  # also where the tests run under nohup
     ) as process:
         while not list((tmp_path / "out").iterdir()) and process.poll() is None:
             time.sleep(0.05)

@@ -181,8 +181,8 @@ def as_batches(
     """
     run = connection.execute
     shown = " union all ".join(f"select context, unnest(items) as item from {source}" for source in sources)
-    run(f"create table pairs as select distinct context, item from ({shown}) order by context, item")
-    run("create table contexts as select distinct context from pairs order by context")
+    run(f"create temp table pairs as select distinct context, item from ({shown}) order by context, item")
+    run("create temp table contexts as select distinct context from pairs order by context")
     sizes = run("select count(*) as n from pairs group by context order by context").fetchnumpy()["n"]
     context = np.repeat(np.arange(len(sizes)), sizes)
     return [_read_batch(connection, source, context, weighed, dtype) for source in sources]

@@ -91,18 +91,18 @@ def read_click_log(files: Sequence[str | PathLike[str]], form: str) -> ClickLog:
     with engine.connect() as connection:
         run = connection.execute
         # Lists that are shorter than the ones compared have no place in them.
-        run(f"create table shown as select * from ({parts}) where len(items) = {LENGTH}")
+        run(f"create temp table shown as select * from ({parts}) where len(items) = {LENGTH}")
         run(
-            "create table frequent as select context, row_number() over (order by sum(n) desc, context) - 1 as number "
-            f"from shown group by context order by number limit {MOST_QUERIES}"
+            "create temp table frequent as select context, row_number() over (order by sum(n) desc, context) - 1 "
+            f"as number from shown group by context order by number limit {MOST_QUERIES}"
         )
         # In an order of their own: that in which lists come from the engine differs from run to run, and draws with it.
         run(
-            "create table lists as select row_number() over (order by part, number, items, clicks) as list, "
+            "create temp table lists as select row_number() over (order by part, number, items, clicks) as list, "
             "shown.* from shown join frequent using (context)"
         )
         run(
-            "create table pairs as select row_number() over (order by number, item) - 1 as pair, * from ("
+            "create temp table pairs as select row_number() over (order by number, item) - 1 as pair, * from ("
             "select distinct number, context, item "
             "from (select context, unnest(items) as item from lists) join frequent using (context))"
         )

@@ -284,7 +284,7 @@ def _read_inside(output: Path) -> str | None:
         with output.open("rb") as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode) or file.read(4) != b"PAR1":
                 return None
-        with Database(threads=1).connect() as connection:
+        with Database().connect() as connection:
             return footer_entry(read_footer(connection, output), _ENTRY)
     except (OSError, ValueError, duckdb.Error):  # whoever reads its rows reports it
         return None
