@@ -6,6 +6,7 @@ import json
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -15,6 +16,7 @@ import prudent
 from prudent.base.errors import LogError, UsageError
 from prudent.logs.log import as_log
 from prudent.logs.readers import readers
+from prudent.storage.database import Database
 from tests.command import run, run_process
 from tests.logs.readers.reading import lists_of
 
@@ -134,3 +136,32 @@ def test_readers_of_other_packages(tmp_path: Path) -> None:
         assert (ran.code, "Traceback" in ran.text) == (code, False), ran.text
         assert "log format 'gone' of pairs 1.2 is not available" in ran.text or command[-1] == "pairs"
     assert "No log format is called 'gone'" in ran.text
+
+
+@formats
+@pytest.mark.parametrize("at", [-6, -2, 0.6])
+def test_damaged_gzip(name: str, at: float, tmp_path: Path) -> None:
+    """A wrong checksum, a wrong length and a wrong byte gave lists without a word."""
+    lines = "\n".join([*EXAMPLES[name], *EXAMPLES[name][:-1] * 200]) + "\n"
+    damaged = bytearray(gzip.compress(lines.encode()))
+    damaged[int(at * len(damaged)) if at == 0.6 else int(at)] ^= 4
+    file = tmp_path / "log.jsonl.gz"
+    file.write_bytes(damaged)
+    done = run("count", file, "--format", name, "-o", tmp_path / "counts.parquet", "--max-rejected", "1")
+    assert (done.code, (tmp_path / "counts.parquet").exists()) == (3, False), done.text
+    assert "log.jsonl.gz" in done.text
+
+
+@formats
+def test_a_file_that_changes_while_it_is_read(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = example(name, tmp_path)
+    os.utime(file, ns=(0, 0))
+    connect = Database.connect
+
+    def and_touch(self: Database, *args: Any, **how: Any) -> Any:
+        os.utime(file)
+        return connect(self, *args, **how)
+
+    monkeypatch.setattr(Database, "connect", and_touch)
+    with pytest.raises(LogError, match="changed while it was read"):
+        as_log(file, format=name)

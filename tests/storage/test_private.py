@@ -6,8 +6,10 @@ import stat
 import subprocess
 import time
 from pathlib import Path
+from typing import Any
 
 import duckdb
+import pyarrow as pa
 import pytest
 
 import prudent
@@ -32,6 +34,31 @@ def test_what_replaces_a_file_is_as_private(tmp_path: Path) -> None:
         assert mode(target) == kept
         if os.geteuid() == 0:
             assert (target.stat().st_uid, target.stat().st_gid) == (12, 34)
+
+
+@pytest.mark.parametrize("day", [False, True])
+def test_what_is_not_yet_in_place_is_private(day: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files in the making had the mode of the umask, beside a target that nobody else may read."""
+    log = pa.table({"context": ["c"] * 9, "items": [["a", "b"]] * 9, "clicks": [[0, 1]] * 9})
+    to: dict[str, Any] = {"to": tmp_path / "days", "day": "2026-11-01"} if day else {"to": tmp_path / "counts.parquet"}
+    target = prudent.count(log, **to).files[0]
+    target.chmod(0o600)
+    open_to_others: list[str] = []
+    steps = []
+
+    def look(*_: Any) -> None:
+        writing = [path for path in target.parent.rglob("*") if ".part" in str(path) and path.is_file()]
+        steps.append(len(writing))
+        for path in writing:
+            above = [folder for folder in path.parents if target.parent in folder.parents]
+            if mode(path) & 0o077 and not any(mode(folder) & 0o077 == 0 for folder in above):
+                open_to_others.append(path.name)
+
+    monkeypatch.setattr("prudent.counts.count.check_tally", look)
+    prudent.count(log, **to)
+    assert steps == [1], "nothing was being written: this tests nothing"
+    assert open_to_others == []
+    assert mode(target) == 0o600
 
 
 def test_spill_folders(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Compact: merge many days of counts into one file."""
 
+import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -133,7 +134,7 @@ def _remove(folder: Path, files: Mapping[Path, Seen]) -> None:
         written_here = emptied in inside and not parquet_files(emptied)
         for left in (*emptied.glob(".*.part"), *(_marks(emptied) if written_here else ())):
             with suppress(OSError):  # no reason to fail: it counts for nothing
-                left.unlink(missing_ok=True)
+                shutil.rmtree(left) if left.is_dir() else left.unlink(missing_ok=True)
         with suppress(OSError):  # where there is something else in it
             emptied.rmdir()
 

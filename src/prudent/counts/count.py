@@ -1,6 +1,5 @@
 """`prudent.count`: counts from whatever has them, which is a log, files of counts, or `Counts`."""
 
-import secrets
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -21,7 +20,7 @@ from prudent.engines.spark.engine import Spark
 from prudent.logs.formats import find_files, first_bytes, is_paths, path_names
 from prudent.logs.log import Log, as_log, recorded_names
 from prudent.storage.counts_file import COLUMNS, counts_version
-from prudent.storage.files import TemporaryFolder, check_output, make_folder, replacing
+from prudent.storage.files import TemporaryFolder, check_output, make_folder, private_part, replacing
 from prudent.storage.filesystem import (
     check_apart,
     find,
@@ -192,17 +191,13 @@ def _placing(
         yield target
         manifest().write(target)
         return
-    part = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
-    try:
+    with private_part(target) as part:
         yield part
         with locked([Path(to)]):
             place(to, day)  # once more: it may have been merged meanwhile
             with replacing(target) as last:
                 part.rename(last)
             manifest().write(target)
-    finally:
-        with suppress(OSError):  # hidden, and no reason to fail
-            part.unlink(missing_ok=True)
 
 
 def _is_folder(to: str | PathLike[str], day: date | str | None) -> bool:

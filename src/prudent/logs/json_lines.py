@@ -3,12 +3,13 @@
 import gzip
 import json
 import shutil
-import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from prudent.base.errors import LogError
 from prudent.logs.formats import first_bytes
+from prudent.logs.intact import zip_fault
 
 BOM = b"\xef\xbb\xbf"
 LISTS = ("items", "clicks")
@@ -18,21 +19,12 @@ def without_bom(file: Path, copy: Path) -> Path:
     """The file, or a copy without its byte order mark: legal UTF-8, but DuckDB's JSON reader rejects it."""
     if not first_bytes(file, len(BOM)).startswith(BOM):
         return file
+    if file.suffix.lower() == ".gz" and (fault := zip_fault(file)):
+        raise LogError(fault)
     with gzip.open(file) if file.suffix.lower() == ".gz" else file.open("rb") as marked, copy.open("wb") as clean:
         marked.read(len(BOM))
         shutil.copyfileobj(marked, clean)
     return copy
-
-
-def zip_fault(file: Path) -> str | None:
-    """Why a gzipped file is damaged, or None; DuckDB does not compare checksums."""
-    try:
-        with gzip.open(file) as unzipped:
-            while unzipped.read(1 << 20):
-                pass
-    except (OSError, EOFError, zlib.error) as error:
-        return f"{file} is damaged: {error}. Write or copy it again."
-    return None
 
 
 def json_fault(files: Sequence[Path], columns: Mapping[str, str]) -> str | None:

@@ -2,7 +2,6 @@
 
 import os
 import re
-import secrets
 import shutil
 import stat
 import tempfile
@@ -25,19 +24,29 @@ def replacing(target: str | os.PathLike[str]) -> Iterator[Path]:
     """
     check_target(target)
     real = Path(target).resolve()  # behind a symbolic link, the file is replaced and not the link
-    # The name is free: over a file that exists, DuckDB would write to a third one, which is not hidden.
-    part = real.with_name(f".{real.name[:40]}.{secrets.token_hex(4)}.part")
     try:
-        yield part
-        with part.open("rb+") as written:
-            os.fsync(written.fileno())
-        _keep_owner_and_mode(part, real)
-        part.replace(real)
+        with private_part(real) as part:
+            yield part
+            with part.open("rb+") as written:
+                os.fsync(written.fileno())
+            _keep_owner_and_mode(part, real)
+            part.replace(real)
     except (OSError, duckdb.OperationalError) as error:
         raise WriteError(f"Cannot write {target}: {reason(error)}. What was there before is untouched.") from error
+
+
+@contextmanager
+def private_part(target: Path) -> Iterator[Path]:
+    """A path to write what becomes the target to, in a hidden folder beside it, which is removed at the end.
+
+    The target may be private, and files are made with the mode that others chose: nobody else enters the folder. The
+    path is free: over a file that exists, DuckDB would write to a third one.
+    """
+    folder = Path(tempfile.mkdtemp(prefix=f".{target.name[:40]}.", suffix=".part", dir=target.parent))
+    try:
+        yield folder / f".{target.name[:40]}.part"
     finally:
-        with suppress(OSError):  # a name that is too long was never made
-            part.unlink(missing_ok=True)
+        shutil.rmtree(folder, ignore_errors=True)  # hidden, and no reason to fail
 
 
 def _keep_owner_and_mode(part: Path, real: Path) -> None:

@@ -9,7 +9,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from prudent.base.errors import CountsError, PrudentWarning
+from prudent.base.errors import CountsError, PrudentError, PrudentWarning
 
 try:
     import fcntl
@@ -86,3 +86,13 @@ def has_changed(file: Path, seen: Seen) -> bool:
         return look_at(file) != seen
     except OSError:
         return True
+
+
+@contextmanager
+def unchanged(files: Iterable[Path], error: type[PrudentError]) -> Iterator[None]:
+    """A block that reads files; an error where one of them is another at its end."""
+    seen = {file: look_at(file) for file in files}
+    yield
+    for file, before in seen.items():
+        if has_changed(file, before):
+            raise error(f"{file} changed while it was read. Read it when its writer is done.")

@@ -7,7 +7,6 @@ The view `source` has the columns of a table under the names of their meanings. 
 import csv
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
@@ -21,10 +20,10 @@ from prudent.base.errors import LogError
 from prudent.base.results import ArrowStream
 from prudent.engines.duckdb.errors import explain
 from prudent.logs.formats import Format, file_format, find_files, first_bytes
-from prudent.logs.json_lines import BOM, LISTS, without_bom, zip_fault
+from prudent.logs.intact import intact
+from prudent.logs.json_lines import BOM, LISTS, without_bom
 from prudent.logs.log import Log, Table
 from prudent.storage.files import TemporaryFolder
-from prudent.storage.locks import has_changed, look_at
 from prudent.storage.quoting import file_text, identifier
 
 
@@ -42,7 +41,7 @@ def opened(connection: duckdb.DuckDBPyConnection, table: Table) -> Iterator[Open
     """Make the view `source` of a table; DuckDB's errors about its content become a `LogError`."""
     files = find_files(table.source) if table.in_files else []
     folder = TemporaryFolder()
-    with _intact(files):
+    with intact(files):
         try:
             if not files:
                 yield _open_memory(connection, table)
@@ -58,24 +57,6 @@ def opened(connection: duckdb.DuckDBPyConnection, table: Table) -> Iterator[Open
             if "Could not write" in str(error):  # the table is fine; `replacing` reports it
                 raise
             raise explain(error, table, files) from error
-
-
-@contextmanager
-def _intact(files: Sequence[Path]) -> Iterator[None]:
-    """A block that reads files: none may change meanwhile, nor be damaged where its format can tell.
-
-    Checksums of gzipped files, which DuckDB passes over, are compared in threads of their own.
-    """
-    seen = {file: look_at(file) for file in files}
-    with ThreadPoolExecutor(2) as pool:
-        checks = [pool.submit(zip_fault, file) for file in files if file.suffix.lower() == ".gz"]
-        yield
-        for check in checks:
-            if fault := check.result():
-                raise LogError(fault)
-    for file, before in seen.items():
-        if has_changed(file, before):
-            raise LogError(f"{file} changed while it was read. Read it when its writer is done.")
 
 
 def _open_memory(connection: duckdb.DuckDBPyConnection, table: Table) -> OpenTable:

@@ -12,6 +12,7 @@ import duckdb
 
 from prudent.base.errors import LogError, UsageError, WriteError, did_you_mean
 from prudent.logs.formats import file_format, find_files, path_names
+from prudent.logs.intact import intact
 from prudent.logs.json_lines import json_fault, without_bom
 from prudent.logs.log import Log
 from prudent.logs.readers.base import readers
@@ -58,7 +59,7 @@ def read_ubi(
     files = find_files([name for paths in source for name in path_names(paths)])
     folder = TemporaryFolder()
     lists = folder.path / "lists.parquet"
-    with (engine or Database()).connect(spill=folder.path) as connection:
+    with intact(files), (engine or Database()).connect(spill=folder.path) as connection:
         try:
             connection.execute("set preserve_insertion_order = false")  # neither records nor lists have an order
             for step in _extract(files, folder.path, context):

@@ -6,6 +6,7 @@ files are temporary and may be larger than memory.
 
 import gzip
 import re
+import zlib
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ import duckdb
 
 from prudent.base.errors import LogError, UsageError, WriteError
 from prudent.logs.formats import find_text_files
+from prudent.logs.intact import intact
 from prudent.logs.log import Log
 from prudent.logs.readers.base import readers
 from prudent.storage.database import Database, first_line
@@ -122,7 +124,7 @@ def _read(source: Paths, format_: _Format, base: Database, days: tuple[int, int]
 def _convert(file: Path, format_: _Format, base: Database, days: tuple[int, int] | None, lists: Path) -> dict[str, int]:
     """Write the lists of one file; return how many records were left out, by reason."""
     records = lists.with_name("records.parquet")
-    with base.connect(spill=lists.parent) as connection:
+    with intact([file]), base.connect(spill=lists.parent) as connection:
         try:
             connection.execute(f"copy ({_records(file, format_)}) to {text(records)} (format parquet)")
             if connection.execute(f"select 1 from {file_text(records)} where session is null limit 1").fetchone():
@@ -248,6 +250,6 @@ def _fault(file: Path, format_: _Format) -> str | None:
                         f"{file}, line {number} is not of the format {format_.name}: {shown!r}. Its lines are "
                         f"{format_.described}; separated by tabs, with integer ids. Fix or remove it."
                     )
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, zlib.error) as error:
         return f"Cannot read {file}: {error}. The file is damaged: write or copy it again."
     return None
