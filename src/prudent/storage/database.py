@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -18,7 +18,7 @@ import duckdb
 from prudent.base.errors import PrudentError, UsageError
 from prudent.base.spec import whole_number
 from prudent.storage.files import TemporaryFolder
-from prudent.storage.quoting import absolute
+from prudent.storage.quoting import absolute, text
 
 LEAST_SPACE = 2_000_000_000
 """Bytes of address space: threads reserve stacks and arenas that they hardly use."""
@@ -38,15 +38,15 @@ class Database:
         if self.threads is not None:
             whole_number("threads", self.threads, 1, 1024)
 
-    def open(self, spill: Path | None = None) -> duckdb.DuckDBPyConnection:
+    def open(self) -> duckdb.DuckDBPyConnection:
         """A private in-memory database, closed with the last reference to it.
 
-        Nothing is downloaded. What does not fit into memory spills to a folder in `spill`, which DuckDB makes when
-        needed and removes when the database is closed. `spill` has to be private; without it, it is in a temporary
-        folder of this process, which is.
+        Nothing is downloaded. What does not fit into memory spills to a temporary folder of this process.
         """
+        return self._open(_spill_folder(None))
+
+    def _open(self, folder: Path) -> duckdb.DuckDBPyConnection:
         space = _address_space()
-        folder = Path(absolute(spill or _private_folder().path)) / f"spill-{secrets.token_hex(4)}"
         config: dict[str, str | bool | int | float | list[str]] = {
             "autoinstall_known_extensions": "false",
             "autoload_known_extensions": "false",
@@ -67,43 +67,52 @@ class Database:
 
     @contextmanager
     def connect(self, spill: Path | None = None) -> Iterator[duckdb.DuckDBPyConnection]:
-        """A connection, closed at the end of a block.
+        """A private database for a block; what spills goes to a private folder beside others in `spill`.
 
-        With `spill`, to a private database whose spill goes to a private folder beside others in `spill`. Without it,
-        to a database that such blocks share: they read small files, and a connection takes 0.1 ms where a database
-        takes 9 ms. Temporary tables and views are those of the connection; such a block may neither make others nor
-        change settings.
+        Opening a database takes 9 ms, and a small file 1 ms: one that did not spill is kept for the next block, which
+        finds neither its settings nor its tables. The tables of a block have to be temporary.
         """
         private: Path | None = None
         with suppress(OSError):  # a folder that cannot be written to is reported with the output
             private = None if spill is None else Path(tempfile.mkdtemp(prefix=".prudent-spill-", dir=spill))
+        folder = _spill_folder(private)
         try:
-            connection = self._open_shared() if spill is None else self.open(private)
+            database = self._reopen(folder)
+            connection = database.cursor()
             try:
                 yield connection
             finally:
                 connection.close()
+                idle = _idle.setdefault(self, [])
+                if not folder.exists() and len(idle) < _MOST_IDLE:
+                    idle.append(database)
+                else:
+                    database.close()
         finally:
             if private is not None:
                 shutil.rmtree(private, ignore_errors=True)
 
-    def _open_shared(self) -> duckdb.DuckDBPyConnection:
-        connection = _shared(self, os.getpid()).cursor()
-        try:
-            connection.execute("select 1").fetchall()
-        except duckdb.FatalException:  # an error inside DuckDB, on a damaged file, makes a database unusable
-            _shared.cache_clear()
-            return _shared(self, os.getpid()).cursor()
-        return connection
+    def _reopen(self, folder: Path) -> duckdb.DuckDBPyConnection:
+        idle = _idle.get(self, [])
+        while idle:
+            database = idle.pop()
+            with suppress(duckdb.Error):  # an error inside DuckDB, on a damaged file, makes a database unusable
+                database.execute("reset preserve_insertion_order")
+                database.execute(f"set temp_directory = {text(folder)}")
+                return database
+        return self._open(folder)
 
 
-@lru_cache(maxsize=2)
-def _shared(database: Database, process: int) -> duckdb.DuckDBPyConnection:
-    """The database of short reads in this process; a fork cannot use that of its parent."""
-    return database.open()
+_MOST_IDLE = 2
+_idle: dict[Database, list[duckdb.DuckDBPyConnection]] = {}
+atexit.register(_idle.clear)  # while DuckDB is still loaded
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(before=_idle.clear)  # a process that inherits a database crashes when it ends
 
 
-atexit.register(_shared.cache_clear)  # while DuckDB is still loaded
+def _spill_folder(private: Path | None) -> Path:
+    """A folder that DuckDB makes when needed."""
+    return Path(absolute(private or _private_folder().path)) / f"spill-{secrets.token_hex(4)}"
 
 
 @cache
