@@ -31,7 +31,7 @@ test: $(VENV)/.test  ## every test; installs the programs they need, where it ma
 	$(BIN)/python tests/programs.py install
 	$(BIN)/pytest -n $(JOBS) --all $(if $(CI),--cov --cov-fail-under=95)
 
-fuzz: $(VENV)/.test  ## damaged files for every reader, for SECONDS=600
+fuzz: $(VENV)/.test  ## damaged and hostile files for every reader, for SECONDS=600
 	$(BIN)/python -m tests.fuzz $(or $(SECONDS),600) $(SEED)
 
 lint: $(VENV)/.lint  ## style and formatting
