@@ -282,7 +282,11 @@ def examination_em(
     lists: Sequence[LoggedList], smooth: float, enough: int = 10, rounds: int = 200_000, tolerance: float = 1e-9
 ) -> list[float]:
     """P by expectation-maximisation, with `smooth` pseudo-observations of either kind for every θ and p."""
-    table, positions = per_position(lists, enough), range(1, longest(lists) + 1)
+    return factor_em(per_position(lists, enough), range(1, longest(lists) + 1), smooth, rounds, tolerance)
+
+
+def factor_em(table: Table, positions: Sequence[int], smooth: float, rounds: int, tolerance: float) -> list[float]:
+    """P of positions, or of whatever else the rows of the table are numbered by."""
     theta, p, scaled = dict.fromkeys(table, 0.3), dict.fromkeys(positions, 0.5), [0.0 for _ in positions]
     for _ in range(rounds):
         attracted, read = dict.fromkeys(table, smooth), dict.fromkeys(positions, smooth)
@@ -333,6 +337,83 @@ def examination_als(lists: Sequence[LoggedList], enough: int = 10, rounds: int =
         if moved < 1e-12:
             return [p[position] for position in positions]
     return None
+
+
+# --- the user browsing model ----------------------------------------------------------------------------------------
+
+Rows = Sequence[Sequence[float]]  # γ by position and last click above, which is 0 for none
+
+
+def browsed(clicks: Sequence[int], rows: Rows) -> list[float]:
+    """The probability that each item of a list was examined, by where the last click above is."""
+    last, chances = 0, []
+    for position, click in enumerate(clicks, start=1):
+        chances.append(rows[position - 1][last])
+        last = position if click else last
+    return chances
+
+
+def browsing_likelihood(theta: Sequence[float], clicks: Sequence[int], rows: Rows) -> float:
+    """P(all these clicks and no others)."""
+    chances = browsed(clicks, rows)
+    return prod(x * a if click else 1 - x * a for a, click, x in zip(theta, clicks, chances, strict=True))
+
+
+def expected_clicks(theta: Sequence[float], rows: Rows) -> float:
+    """Forward over "where was the last click", as a dictionary of probabilities."""
+    last, total = {0: 1.0}, 0.0
+    for position, attraction in enumerate(theta, start=1):
+        clicked = {j: q * rows[position - 1][j] * attraction for j, q in last.items()}
+        last = {j: q - clicked[j] for j, q in last.items()} | {position: sum(clicked.values())}
+        total += last[position]
+    return total
+
+
+def browsing_evidence(lists: Sequence[LoggedList], rows: Rows) -> Evidence:
+    """n₊ = ΣY, n₋ = max(0, Σγ − ΣY)."""
+    clicks, trials = Counter[Pair](), dict.fromkeys(impressions(lists), 0.0)
+    for context, items, clicked in lists:
+        for item, click, x in zip(items, clicked, browsed(clicked, rows), strict=True):
+            clicks[context, item] += click
+            trials[context, item] += x
+    return {pair: (clicks[pair], max(0.0, trials[pair] - clicks[pair])) for pair in trials}
+
+
+def browsing_clicks(lists: Sequence[LoggedList]) -> Counter[tuple[int, int]]:
+    """Clicks that each (position, last click above) would have at the click rates of its items."""
+    shown = impressions(lists)
+    clicked = Counter((c, item) for c, items, clicks in lists for item, y in zip(items, clicks, strict=True) if y)
+    expected: Counter[tuple[int, int]] = Counter()
+    for context, items, clicks in lists:
+        for position, item in enumerate(items, start=1):
+            state = position, last_click(clicks[: position - 1])
+            expected[state] += clicked[context, item] / shown[context, item]  # type: ignore[assignment]
+    return expected
+
+
+def pooled(clicks: Sequence[float], enough: float) -> list[int]:
+    """Numbers of neighbours that have enough together; what is left over belongs to the last."""
+    filled: list[list[float]] = [[]]
+    for n in clicks:
+        filled[-1].append(n)
+        if sum(filled[-1]) >= enough:
+            filled.append([])
+    left_over = filled.pop()
+    filled[-1] += left_over
+    return [number for number, members in enumerate(filled) for _ in members]
+
+
+def browsing_em(lists: Sequence[LoggedList], groups: Sequence[Sequence[int]], smooth: float) -> list[float]:
+    """γ of groups of states by expectation-maximisation; `groups` numbers them by position and last click above."""
+    counted: dict[Pair, dict[int, tuple[int, int]]] = defaultdict(dict)
+    for context, items, clicks in lists:
+        of_list = browsed(clicks, [[float(number) for number in row] for row in groups])
+        for item, click, number in zip(items, clicks, of_list, strict=True):
+            n, clicked = counted[context, item].get(int(number), (0, 0))
+            counted[context, item][int(number)] = (n + 1, clicked + click)
+    table = {pair: cells for pair, cells in counted.items() if sum(n for n, _ in cells.values()) >= 10}
+    every = sorted({number for row in groups for number in row})
+    return factor_em(table, every, smooth, rounds=200_000, tolerance=1e-9)
 
 
 # --- bounds -------------------------------------------------------------------------------------------------------

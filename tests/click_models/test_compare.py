@@ -34,7 +34,7 @@ from prudent.storage.sketch import FEWEST_CONTEXTS
 from tests import strategies
 from tests.command import run
 from tests.fitted import position_parameter
-from tests.reference import LoggedList, last_click
+from tests.reference import LoggedList, browsing_likelihood, last_click
 
 MODELS = selection.names()
 
@@ -67,6 +67,8 @@ def likelihood(name: str, theta: Sequence[float], clicks: Sequence[int], paramet
     parameter = parameter[: len(theta)]
     if name == "pbm":
         return pbm_chance(theta, clicks, parameter)
+    if name == "ubm":
+        return browsing_likelihood(theta, clicks, parameter)  # type: ignore[arg-type]
     return dcm_chance(theta, clicks, [0.0] * len(theta) if name == "cm" else parameter)
 
 
@@ -303,9 +305,17 @@ def still(lists: int) -> list[LoggedList]:
 @pytest.mark.parametrize("seed", [0, 1])
 @pytest.mark.parametrize("kind", MODELS)
 def test_the_model_that_made_the_clicks_wins(kind: str, seed: int) -> None:
-    """100,000 lists. A world of cm is one of dcm with λ = 0: there dcm comes as near as its pseudo-counts let it."""
+    """100,000 lists. A world of cm is one of dcm with λ = 0: there dcm comes as near as its pseudo-counts let it.
+
+    And worlds of pbm and cm are nearly ones of ubm, which may be ahead of them by chance.
+    """
     shown = world_lists(make_world(kind, seed=seed), 100_000, seed=seed + 100)
-    found = compare_lists(*split_lists(shown, 0.2, 0), read_models(MODELS))
+    parts = split_lists(shown, 0.2, 0)
+    if kind != "ubm":
+        nested = compare_lists(*parts, read_models([kind, "ubm"]))
+        assert kind in nested.plausible
+        assert nested["ubm"].log_likelihood == pytest.approx(nested[kind].log_likelihood, abs=0.02)
+    found = compare_lists(*parts, read_models([name for name in MODELS if name in (kind, "cm", "dcm", "pbm")]))
     assert found.winner == kind
     assert found.clear
     assert found.scores[0].model == kind  # and before the references
@@ -483,7 +493,7 @@ def test_chart_without_the_extra(compared: Comparison, monkeypatch: pytest.Monke
 
 def test_unknown_model_of_a_comparison(compared: Comparison) -> None:
     with pytest.raises(UsageError, match="Compared: dcm"):
-        compared["ubm"]
+        compared["pbm(smooth=1)"]
 
 
 # --- the command --------------------------------------------------------------------------------------------------
@@ -498,9 +508,9 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_command(logs: Path, tmp_path: Path) -> None:
-    ran = run("compare", logs / "dcm.parquet", "-o", tmp_path / "chart.svg")
+    ran = run("compare", logs / "ubm.parquet", "-o", tmp_path / "chart.svg")
     assert (ran.code, ran.err) == (0, "")
-    assert "dcm wins" in ran.text
+    assert "ubm wins" in ran.text
     assert "click-through rate by position" in ran.text
     assert "cm: " in ran.text
     assert (tmp_path / "chart.svg").read_text(encoding="utf-8").startswith("<svg")
@@ -508,8 +518,8 @@ def test_command(logs: Path, tmp_path: Path) -> None:
 
 def test_what_comes_next(logs: Path) -> None:
     """A clear winner is named; without one, ranking is left to choose."""
-    ran = run("compare", logs / "dcm.parquet")
-    assert ran.out.splitlines()[-1] == f"Next: prudent rank {logs / 'dcm.parquet'} -o policy.parquet --model dcm"
+    ran = run("compare", logs / "ubm.parquet")
+    assert ran.out.splitlines()[-1] == f"Next: prudent rank {logs / 'ubm.parquet'} -o policy.parquet --model ubm"
     ran = run("compare", logs / "dcm.parquet", "--model", "dcm")
     assert ran.out.splitlines()[-1] == f"Next: prudent rank {logs / 'dcm.parquet'} -o policy.parquet"
 
@@ -590,7 +600,10 @@ def test_auto_takes_the_winner(kind: str) -> None:
     assert choice.note == ""
     kept = choice.to_json()
     assert kept is not None
-    assert (kept["winner"], kept["lists"]) == (kind, 6_000)
+    assert kept["lists"] == 6_000
+    assert choice.comparison is not None
+    assert kept["winner"] == choice.comparison.winner
+    assert kind in choice.comparison.plausible
     assert {score["model"] for score in kept["scores"]} == set(MODELS)
     order = np.random.default_rng(0).permutation(len(lists.n))
     shuffled = Arrays(lists.context, lists.items[order], lists.clicks[order], lists.n[order])
@@ -667,18 +680,19 @@ def test_real_clicks() -> None:
     """Fitted to the first days and scored on later ones, as the page on comparing models shows."""
     folder = Path(os.environ["PRUDENT_DATA"]) / "yandex"
     train, test = (read_yandex(folder / f"{part}.tsv.gz") for part in ("train", "test"))
-    found = compare(train, test, model=["dcm", "dcm(tail=truncate)", "pbm", "cm"])
+    found = compare(train, test, model=["dcm", "dcm(tail=truncate)", "pbm", "cm", "ubm"])
     expected = {
         "CTR by position": (-3.855, 1.488, 1.488),
         "CTR by item": (-3.575, 1.442, 1.442),
         "dcm(tail=truncate)": (-3.750, 1.441, 1.467),
         "dcm": (-3.576, 1.442, 1.442),
         "pbm": (-3.524, 1.4335, 1.4335),
+        "ubm": (-3.241, 1.434, 1.396),
     }
     for name, figures in expected.items():
         score = found[name]
         scores = (score.log_likelihood, score.perplexity, score.conditional_perplexity)
         assert scores == pytest.approx(figures, abs=0.004)
-    assert found.winner == "pbm"
+    assert found.winner == "ubm"
     assert found.clear
     assert "contradicts dcm" in found["dcm"].doubt, "items are clicked more often right below a click"

@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable, Sequence
 from math import log
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -67,6 +68,10 @@ def pbm_likelihood(theta: Sequence[float], clicks: Sequence[int], examination: S
     )
 
 
+def ubm_likelihood(theta: Sequence[float], clicks: Sequence[int], rows: Sequence[Any]) -> float:
+    return log(reference.browsing_likelihood(theta, clicks, rows))
+
+
 def per_list(
     spelling: str,
     counts: prudent.Counts,
@@ -98,7 +103,7 @@ def test_the_log_is_the_one_that_the_figures_are_about(counts: prudent.Counts, h
 
 @pytest.mark.parametrize(
     ("spelling", "expected"),
-    [("dcm(tail=truncate)", -3.776), ("dcm", -3.626), ("pbm", -3.524)],
+    [("dcm(tail=truncate)", -3.776), ("dcm", -3.626), ("pbm", -3.524), ("ubm", -3.244)],
 )
 def test_held_out_likelihood(
     spelling: str, expected: float, counts: prudent.Counts, held_out: list[LoggedList]
@@ -109,7 +114,7 @@ def test_held_out_likelihood(
     p was fitted with a pseudo-click and a pseudo-skip for every item. The log contradicts dcm: with λ̂ at most 1 it
     predicts what click rates by item do, −3.625.
     """
-    likelihood = pbm_likelihood if spelling.startswith("pbm") else dcm_likelihood
+    likelihood = {"pbm": pbm_likelihood, "ubm": ubm_likelihood}.get(spelling, dcm_likelihood)
     assert per_list(spelling, counts, held_out, likelihood) == pytest.approx(expected, abs=0.005)
 
 
@@ -130,7 +135,7 @@ def test_examination_equals_a_plain_loop(train: list[LoggedList], counts: pruden
     np.testing.assert_allclose(fitted, expected, atol=1e-3)
 
 
-def test_auto_takes_pbm(counts: prudent.Counts) -> None:
+def test_auto_takes_ubm(counts: prudent.Counts) -> None:
     policy = prudent.rank(counts, length=10)
-    assert policy.manifest.settings["model"] == "pbm"
+    assert policy.manifest.settings["model"] == "ubm"
     assert policy.manifest.results["summary"]["value"] > policy.manifest.results["summary"]["incumbent_value"]

@@ -301,7 +301,7 @@ def test_truth_holds_every_pair_and_both_manifests_the_true_model(tmp_path: Path
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"model": "ubm"}, "No click model is called 'ubm'"),
+        ({"model": "ubn"}, "No click model is called 'ubn'"),
         ({"model": "auto"}, "auto chooses a click model for a log"),
         ({"model": "pbm(examination=[1, 0.5])"}, "has 2 positions but the lists have 10. Set length=2"),
         ({"contexts": 0}, "contexts is 0"),

@@ -29,6 +29,7 @@ every_class = pytest.mark.parametrize(
 
 positive_numbers = st.floats(1e-3, 1e6)
 probabilities = st.lists(st.floats(0.01, 1), max_size=5).map(tuple)
+rows = st.lists(st.lists(st.floats(0.01, 1), min_size=4, max_size=4).map(tuple), max_size=4).map(tuple)
 words = st.text("abcxyz", min_size=1, max_size=5)
 SETTINGS: dict[str, SearchStrategy[Any]] = {
     "alpha": positive_numbers,
@@ -39,6 +40,7 @@ SETTINGS: dict[str, SearchStrategy[Any]] = {
     "counts": st.sampled_from(["examined", "weighted"]),
     "delta": st.floats(1e-12, 1),
     "examination": probabilities,
+    "ubm examination": rows,
     "grid": st.lists(positive_numbers, min_size=1, max_size=5).map(tuple),
     "key": words,
     "metadata": words,
@@ -57,7 +59,8 @@ SETTINGS: dict[str, SearchStrategy[Any]] = {
 def values(registry: Registry[Any], name: str) -> SearchStrategy[Any]:
     """Values with any settings; a setting not listed above keeps its default."""
     cls = registry[name]
-    return st.builds(cls, **{one.name: SETTINGS[one.name] for one in fields(cls) if one.name in SETTINGS})
+    known = {one.name: SETTINGS.get(f"{name} {one.name}", SETTINGS.get(one.name)) for one in fields(cls)}
+    return st.builds(cls, **{setting: drawn for setting, drawn in known.items() if drawn is not None})
 
 
 @every_class

@@ -11,6 +11,7 @@ from prudent.click_models.cascade import Cascade
 from prudent.click_models.dependent_click import DependentClick
 from prudent.click_models.position_based import PositionBased
 from prudent.click_models.selection import Auto
+from prudent.click_models.user_browsing import UserBrowsing
 
 parse = click_models.parse
 """The click model that a spelling such as ``"dcm(tail=truncate)"`` stands for."""
@@ -23,6 +24,7 @@ __all__ = [
     "Evidence",
     "FittedModel",
     "PositionBased",
+    "UserBrowsing",
     "click_models",
     "parse",
 ]

@@ -15,7 +15,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
-from itertools import combinations
+from itertools import combinations, permutations
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -184,10 +184,13 @@ class FittedModel(ABC):
     def place(self, scores: FloatArray) -> IntArray:
         """The order of the highest value: the position, from 0, of each item of a list with these scores.
 
-        Items are sorted by score, best first, which is the start; then pairs are swapped until no swap helps.
+        Items are sorted by score, best first. Of lists of up to 6 items every order is tried; longer ones start as they
+        are, and pairs are swapped until no swap helps.
         """
         lists, size = scores.shape
         attraction = np.clip(scores, 0, 1)
+        if size <= EXHAUSTIVE:
+            return self._try_every_order(attraction)
         order = np.tile(np.arange(size), (lists, 1))  # the item at each position
         value = self.value(attraction)
         while True:
@@ -202,7 +205,22 @@ class FittedModel(ABC):
                 return np.argsort(order, axis=1)
             order, value = _swap(order, swap), np.where(moves, best, value)
 
+    def _try_every_order(self, attraction: FloatArray) -> IntArray:
+        """The position of each item in the best order of its list; of equally good ones, in the first."""
+        lists, size = attraction.shape
+        orders = np.array(list(permutations(range(size))))
+        best = np.zeros((lists, size), np.int64)
+        chunk = max(1, _PLACES // orders.size)
+        for start in range(0, lists, chunk):
+            some = slice(start, start + chunk)
+            value = self.value(attraction[some][:, orders])
+            best[some] = orders[np.argmax(value >= value.max(axis=1, keepdims=True) - _TINY, axis=1)]
+        return np.argsort(best, axis=1)
 
+
+EXHAUSTIVE = 6
+"""Items of the longest list of which every order is tried; swaps miss the best of one in a hundred."""
+_PLACES = 200_000  # in lists of all orders at a time: arrays of 1 MB stay in the cache
 _TINY = 1e-12  # by which a swap has to raise the value: below it is rounding
 
 

@@ -7,7 +7,6 @@ import numpy as np
 
 from prudent.base.arrays import BoolArray, FloatArray, IntArray
 from prudent.base.errors import LogError, NotIdentifiedError, UsageError, did_you_mean
-from prudent.base.numerics.thinned import Skips
 from prudent.base.spec import as_number
 from prudent.click_models.base import ClickModel, Evidence, FittedModel, click_models, make_evidence
 from prudent.click_models.examination import (
@@ -26,9 +25,8 @@ from prudent.click_models.positions import (
     read_probabilities,
 )
 from prudent.click_models.rewards import Reward
+from prudent.click_models.thinned_evidence import expected_examinations, thinned_evidence
 from prudent.counts.cells import Cells
-
-_IGNORED = 0.02  # share of the variance of an attraction that may be left out
 
 
 @click_models.register("pbm")
@@ -117,47 +115,20 @@ class FittedPositionBased(FittedModel):
 
     def evidence(self, cells: Cells) -> Evidence:
         """Clicks against expected examinations without a click."""
-        examination = self.examination[cells.position - 1]
-        clicks = cells.per_pair(cells.click)
-        expected = np.bincount(cells.pair, cells.n * examination, minlength=cells.pairs).astype(float, copy=False)
-        squares = np.bincount(cells.pair, cells.n * examination**2, minlength=cells.pairs).astype(float, copy=False)
-        seen = {"expected": expected, "squares": squares, "tries": cells.per_pair()}
-        if getattr(self.model, "counts", "examined") == "weighted":
-            shares = cells.n / examination
-            positive, negative = (
-                np.bincount(cells.pair[which], shares[which], minlength=cells.pairs).astype(float, copy=False)
-                for which in (cells.click, ~cells.click)
-            )
-            # Σ(Y/p) / Σ(1/p) has a width of √Σ(1/p²) / Σ(1/p).
-            widest = np.bincount(cells.pair, shares / examination, minlength=cells.pairs)
-            seen["tries"] = widest * np.divide(expected, positive + negative, out=0 * widest, where=widest > 0) ** 2
-            return make_evidence(self, cells, positive, negative, **seen)
-        skip = np.flatnonzero(~cells.click)
-        skips = Skips(cells.pair[skip], examination[skip], cells.n[skip])
-        spread = self._spread(cells, clicks, expected)
-        return make_evidence(
-            self, cells, clicks, np.maximum(0.0, expected - clicks), **seen, skips=skips, spread=spread
+        state = cells.position - 1
+        if getattr(self.model, "counts", "examined") != "weighted":
+            return thinned_evidence(self, cells, state, self.examination, self.covariance)
+        examination = self.examination[state]
+        expected, squares = expected_examinations(cells, examination)
+        shares = cells.n / examination
+        positive, negative = (
+            np.bincount(cells.pair[which], shares[which], minlength=cells.pairs).astype(float, copy=False)
+            for which in (cells.click, ~cells.click)
         )
-
-    def _spread(self, cells: Cells, clicks: FloatArray, expected: FloatArray) -> FloatArray | None:
-        """Variance of log Σp, of pairs with so many clicks that it matters beside 1/clicks, the variance of log θ."""
-        if self.covariance is None:
-            return None
-        spread = np.zeros(cells.pairs)
-        rows = np.flatnonzero(clicks * self.covariance.diagonal().max() > _IGNORED)
-        if not rows.size:
-            return spread
-        number = np.full(cells.pairs, -1)
-        number[rows] = np.arange(rows.size)
-        there = np.flatnonzero(number[cells.pair] >= 0)
-        at = number[cells.pair[there]] * self.positions + cells.position[there] - 1
-        looked = cells.n[there] * self.examination[cells.position[there] - 1]
-        spent = np.bincount(at, looked, minlength=rows.size * self.positions)
-        share = spent.reshape(rows.size, -1) / expected[rows, None]
-        values, vectors = np.linalg.eigh(self.covariance)
-        for value, vector in zip(values, vectors.T, strict=True):
-            spread[rows] += max(0.0, value) * np.sum(share * vector, axis=1) ** 2
-        return spread
+        # Σ(Y/p) / Σ(1/p) has a width of √Σ(1/p²) / Σ(1/p).
+        widest = np.bincount(cells.pair, shares / examination, minlength=cells.pairs)
+        tries = widest * np.divide(expected, positive + negative, out=0 * widest, where=widest > 0) ** 2
+        return make_evidence(self, cells, positive, negative, expected=expected, squares=squares, tries=tries)
 
     def predict(self, attraction: FloatArray, clicks: BoolArray | None = None) -> FloatArray:
         """pₖθ, whatever else is clicked."""

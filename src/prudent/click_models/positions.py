@@ -1,5 +1,7 @@
 """Parameters with one value for each position: in the settings of click models, and over lists of any length."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from prudent.base.arrays import FloatArray, IntArray
@@ -28,13 +30,13 @@ def read_probabilities(name: str, values: object) -> tuple[float, ...]:
     return numbers
 
 
-def check_positions(name: str, values: tuple[float, ...], positions: int) -> None:
+def check_positions(name: str, values: Sequence[object], positions: int) -> None:
     """Position parameters in the settings cover every logged position."""
     if 0 < len(values) < positions:
         raise UsageError(f"{name} has {len(values)} values, but the log shows lists of up to {positions} positions.")
 
 
-def check_length(model: ClickModel, values: tuple[float, ...], positions: int) -> None:
+def check_length(model: ClickModel, values: Sequence[object], positions: int) -> None:
     """Position parameters in the settings are as many as simulated lists have positions."""
     if values and len(values) != positions:
         raise UsageError(
