@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import settings
+from hypothesis import is_hypothesis_test, settings
 from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
 from tests.programs import TIERS, find_chromium
@@ -37,13 +37,20 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """`pytest` alone runs the quick tests; with a path, `-m` or `--all` every tier that is asked for."""
+    """`pytest` alone runs the quick tests; with a path, `-m` or `--all` every tier that is asked for.
+
+    The quick tests try half of the random examples, others in every run; with a path or `--all` all of them are tried.
+    """
     narrowed = config.args_source is not pytest.Config.ArgsSource.TESTPATHS
     if config.option.all or config.option.markexpr or narrowed:
         return
     tiered = [item for item in items if any(item.get_closest_marker(marker) for marker in TIERS)]
     config.hook.pytest_deselected(items=tiered)
     items[:] = [item for item in items if item not in set(tiered)]
+    for test in {item.obj for item in items if isinstance(item, pytest.Function)}:
+        if is_hypothesis_test(test):
+            every = test._hypothesis_internal_use_settings  # decorators of a test have no public place
+            test._hypothesis_internal_use_settings = settings(every, max_examples=max(5, every.max_examples // 2))
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -66,7 +66,7 @@ def test_items_at_positions(case: Case, known: bool, clip: float) -> None:
 
 
 @given(cases(), st.sampled_from([inf, 1.5]))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_clicks_by_their_probabilities(case: Case, clip: float) -> None:
     lists, policy = case
     examination = (1.0, 0.6, 0.5, 0.3)
