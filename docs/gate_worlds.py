@@ -46,6 +46,18 @@ class World:
     drift: float = 0.0  # standard deviation of log-odds between the first and the second half, twice
     bots: float = 0.0  # share of lists that are clicked at random
     lists: int = 4_000  # in the training log, and in the holdout
+    fixed: bool = False  # a context always shows one list; examination probabilities are given, as nothing shows them
+
+    @property
+    def model(self) -> str:
+        """What the policy is learned with."""
+        given = f"(examination={EXAMINATION.tolist()})" if self.fixed else ""
+        return "dcm" if self.users == "dcm" else f"pbm{given}"
+
+    @property
+    def estimator(self) -> str:
+        """What the gate decides by."""
+        return f"dr(model={self.model}, clip=10)" if self.fixed else "dr(clip=10)"
 
 
 WORLDS = {
@@ -58,7 +70,11 @@ WORLDS = {
     "bots": World(bots=0.03),
     "mildly personalised": World(taste=0.5),
     "mildly personalised, 20,000 lists": World(taste=0.5, lists=20_000),
+    "personalised in between": World(taste=0.7),
     "strongly personalised": World(taste=1.2),
+    "one list, 30 contexts": World(fixed=True),
+    "one list, 400 contexts": World(fixed=True, contexts=400),
+    "one list, 1,500 contexts": World(fixed=True, contexts=1_500),
 }
 
 
@@ -82,7 +98,9 @@ class Simulation:
         theta = expit(
             self.attraction[context] + self.taste[user, context] + self.drift[context] * (2 * late - 1)[:, None]
         )
-        score = self.scores[context] + self.taste[user, context] + self.random.gumbel(0, 0.7, theta.shape)
+        score = self.scores[context] + self.taste[user, context]
+        if not self.world.fixed:
+            score += self.random.gumbel(0, 0.7, theta.shape)
         return context, theta, np.argsort(-score, axis=1)[:, :LENGTH]
 
     def value(self, theta: FloatArray) -> float:
@@ -128,13 +146,13 @@ class Simulation:
 
     def policy(self, log: ListBatch) -> IntArray:
         """The items of each context with the highest posterior means, best first."""
-        model = "dcm" if self.world.users == "dcm" else "pbm"
         try:
-            evidence = click_models.parse(model).fit(log.cells, LENGTH).evidence(log.cells)
+            evidence = click_models.parse(self.world.model).fit(log.cells, LENGTH).evidence(log.cells)
         except NotIdentifiedError:
             evidence = click_models.parse("dcm").fit(log.cells, LENGTH).evidence(log.cells)
         rate = evidence.positive.sum() / evidence.expected.sum()
         means = (evidence.positive + 3 * rate) / (evidence.expected + 3)
+        means = np.where(log.impressions > 0, means, -1.0)
         return np.argsort(-means.reshape(-1, ITEMS), axis=1, kind="stable")[:, :LENGTH]
 
 
@@ -155,9 +173,12 @@ def deploy(world: World, seed: int) -> Deployment:
     shown, ours = (simulation.value(np.take_along_axis(theta, lists, axis=1)) for lists in (order, policy[context]))
     lift = ours / shown - 1
     settings = replace(gate_settings(lift, 0.95, "clicks", seed=seed), replicates=100)
-    held, estimator = hold(log, policy), parse("dr(clip=10)")
-    border, any_lift = (decide(held, estimator, settings, least) for least in (lift, 0.0))
-    return Deployment(border, any_lift, decide(held, estimator, settings, 0.0, acknowledge="confounding"), lift)
+    held, estimator = hold(log, policy), parse(world.estimator)
+    border, any_lift, acknowledged = (
+        decide(held, estimator, settings, least, acknowledge=words)
+        for least, words in ((lift, ()), (0.0, ()), (0.0, "confounding"))
+    )
+    return Deployment(border, any_lift, acknowledged, lift)
 
 
 def hold(log: ListBatch, policy: IntArray) -> Holdout:
@@ -183,7 +204,7 @@ def row(name: str, world: World, runs: int) -> str:
     unknown, passed = ([one.verdict == word for one in gates] for word in ("unknown", "pass"))
     better = [one for one in deployments if one.lift > 0]
     verdicts = [[one.any_lift.passed for one in better], [one.acknowledged.passed for one in better]]
-    passes = [f"{np.mean(column):.1%}" for column in verdicts]
+    passes = [f"{np.mean(column):.1%}" if better else "–" for column in verdicts]
     shares = " | ".join(f"{np.mean(column):.1%}" for column in (size, hidden, above, found, trust, unknown, passed))
     return f"| {name} | {np.mean(bias):+.1%} | {shares} | {len(better) / runs:.0%} | {' | '.join(passes)} |"
 

@@ -15,6 +15,7 @@ from prudent.counts.lists import ListBatch
 from prudent.evaluation import direct as evaluation_direct
 from prudent.evaluation.direct import direct, rewards, slopes
 from prudent.evaluation.estimators import parse
+from prudent.evaluation.gate import decide, gate_settings
 from prudent.evaluation.holdout import CannotTellError, make_holdout
 from prudent.evaluation.intervals import Settings, estimate
 from prudent.evaluation.item_posterior import ItemCounts, count_items, fit_prior, posterior_of
@@ -95,7 +96,8 @@ def test_what_to_think_of_each_item(case: Any, model: str, reward: ObservedRewar
     for c in range(held.contexts):
         theta = []
         for k in range(int(held.size[c])):
-            z = [1.0, counts.exposure[c, k], counts.position[c, k], np.log(k + 1), np.log(held.logged[c])]
+            place, rank = counts.position[c, k], np.log(k + 1)
+            z = [1.0, counts.exposure[c, k], place, rank, np.log(held.logged[c]), place**2, place * rank]
             mean = 1 / (1 + np.exp(-sum(a * b for a, b in zip(prior.coefficients, z, strict=True))))
             examined = counts.examined[c, k]
             own = (counts.clicks[c, k] + mean * prior.strength) / (examined + prior.strength)
@@ -103,6 +105,59 @@ def test_what_to_think_of_each_item(case: Any, model: str, reward: ObservedRewar
         expected = reference.expected_rewards(model, theta, stop[: len(theta)], reward)
         assert fit.expected[c, : len(theta)] == pytest.approx(expected, abs=1e-9)
         assert not fit.expected[c, len(theta) :].any()
+
+
+@given(cases(), st.sampled_from(OBSERVED_REWARDS))
+@settings(max_examples=50, deadline=None)
+def test_how_far_shrinking_may_change_what_changes(case: Any, reward: ObservedReward) -> None:
+    """List by list and place by place, under cm: s/(s+n) √(μ(1−μ)/(s+1)) of each θ, times what is earned per θ."""
+    lists, policy = case
+    held = arrays(lists, policy)
+    fit = direct(held, "cm", reward)
+    counts, prior = count_items(held, fit.fitted), fit.prior
+    mean, change, expected, logged = prior.mean(counts), 0.0, 0.0, 0.0
+    for row, n in enumerate(held.n):
+        c = held.context[row]
+        for k in range(held.length if held.known[c] and fit.supported[c] else 0):
+            if held.target[c, k] >= 0 and held.items[row, k] == held.target[c, k]:
+                continue
+            clicked = (
+                held.clicks[row, k] and k < held.upto[c] and not (reward == "any-click" and any(held.clicks[row, :k]))
+            )
+            expected, logged = expected + n * fit.expected[c, k], logged + n * clicked
+            if fit.posterior.theta[c, k] > 0:
+                kept = prior.strength / (prior.strength + counts.examined[c, k])
+                spread = kept * np.sqrt(mean[c, k] * (1 - mean[c, k]) / (prior.strength + 1))
+                change += n * spread * fit.expected[c, k] / fit.posterior.theta[c, k]
+    actual = fit.shrinkage(np.ones(held.target.shape), fit.supported)
+    assert actual == pytest.approx(change / max(expected, logged) if change else 0.0, abs=1e-9)
+
+
+def test_an_estimate_that_is_mostly_the_prior_says_so() -> None:
+    """400 contexts of one list each, shown 2 times or 60 times; the policy turns the lists round."""
+    random = np.random.default_rng(6)
+    theta = random.beta(0.8, 2, (400, 3))
+    pairs = np.arange(1_200).reshape(400, 3)
+    few, many = (
+        make_holdout(
+            ListBatch(
+                np.repeat(np.arange(400), 3),
+                np.repeat(pairs, times, axis=0),
+                random.random((400 * times, 3)) < np.repeat(theta, times, axis=0) * [1, 0.4, 0.2],
+                np.ones(400 * times, np.int64),
+            ),
+            pairs[:, ::-1],
+        )
+        for times in (2, 60)
+    )
+    known, asked = "model=pbm(examination=[1, 0.4, 0.2])", gate_settings(-0.9, 0.95, "clicks")
+    for estimator in (parse(f"dm({known})"), parse(f"dr({known}, clip=10)")):
+        poor, rich = (decide(held, estimator, asked, -0.9) for held in (few, many))
+        assert poor.estimate.shrinkage is not None
+        assert rich.estimate.shrinkage is not None
+        assert rich.estimate.shrinkage < 0.2 < 0.3 < poor.estimate.shrinkage
+        assert (poor.verdict, rich.verdict) == ("unknown", "pass")
+        assert "the prior of attractions decides" in poor.why
 
 
 def some_counts(theta: Any, n: Any, seed: int = 0) -> ItemCounts:

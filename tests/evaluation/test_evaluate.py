@@ -318,7 +318,7 @@ def test_nothing_clicked_has_no_lift(policy: prudent.Policy) -> None:
 # --- the gate ---------------------------------------------------------------------------------------------------------
 
 
-CHANGE = ("unchanged", "lift_changed", "sensitivity", "margin")
+CHANGE = ("unchanged", "lift_changed", "sensitivity", "margin", "shrinkage")
 
 
 def two_orders(n: int = 2_000) -> tuple[prudent.Log, dict[str, tuple[str, ...]]]:

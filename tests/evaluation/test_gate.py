@@ -98,7 +98,7 @@ def test_where_the_logged_list_stays_it_stays_whole(tmp_path: Path) -> None:
     """And it is what was mostly shown place by place, not a list that happened to be shown twice."""
     lists = [("a", ["x", "y", "z"], [1, 0, 0])] * 30 + [("a", ["y", "x", "z"], [0, 1, 0])] * 20
     lists += [("b", ["p", "q", "r"], [0, 1, 0])] * 30
-    policy = policy_of({"a": ["z", "y"], "b": ["p", "q"]}, tmp_path / "policy.parquet")
+    policy = policy_of({"a": ["y", "x"], "b": ["p", "q"]}, tmp_path / "policy.parquet")
     mixture = prudent.gate_contexts(
         policy, prudent.Log(table(lists)), estimator="dm(model=cm)", acknowledge="click-model"
     )

@@ -18,9 +18,10 @@ their click rates and all lists stay as they are.
 The size of what is found is the standard deviation of an item's click rate between lists, relative to the rate, by the
 excess of T. Items are shown to users who like them about as much more as their click rates differ between lists, so
 that clicks at places that a policy changes are overstated by about as much. A log with few clicks can hide such a bias.
-What it may hide is the same standard deviation with a quarter of a standard error added to the excess, which is what
-keeps false passes near 5 % where production is personalised so mildly that the test finds it in a third of the logs
-(`docs/gate_worlds.py`).
+What it may hide is the upper limit of that standard deviation with a one-sided confidence of 80 %, from the excess as
+it is, also below 0: a log in which lists differ less than by chance hides less. A lift whose lower limit has to exceed
+that much, at places that change, passes falsely in at most about 5 % of logs however strongly production is
+personalised: weakly enough to be missed, strongly enough to matter, or in between (`docs/gate_worlds.py`).
 """
 
 from collections.abc import Callable
@@ -35,8 +36,8 @@ from prudent.counts.lists import ListBatch
 
 LEVEL = 0.05
 """The p-value up to which there is evidence of confounding."""
-HIDDEN = 0.25
-"""Standard errors of the variance between lists that a log may hide."""
+HIDDEN = 0.8416
+"""Standard errors of the variance between lists that a log may hide: the normal quantile of 80 %."""
 PERMUTATIONS = 199
 MOST_IMPRESSIONS = 100_000
 """Impressions to test, of a sample of contexts with all of their lists."""
@@ -51,7 +52,7 @@ class Confounding:
     p_value: float
     bias: float  # standard deviation of an item's click rate between lists, relative to the rate
     bias_high: float  # its upper limit, with confidence 95 %
-    hidden: float  # what the log may hide of it, whether or not it is found
+    hidden: float  # what the log may hide of it, whether or not it is found: the upper limit, with confidence 80 %
     impressions: int  # in cells with clicks and skips
 
     @property
@@ -179,8 +180,9 @@ def permutation_test(
     rounding = 1e-9 * float(np.sum(impressions.residual**2))
     exceed = np.sum(drawn[:, 0] >= actual[0] - rounding)
     varies = spread[0] > rounding
-    excess = max(0.0, actual[1] - mean[1])
-    bias, high, hidden = ((excess + z * spread[1]) ** 0.5 / impressions.rate for z in (0.0, 1.645, HIDDEN))
+    excess = actual[1] - mean[1]
+    variances = (excess, max(0.0, excess) + 1.645 * spread[1], excess + HIDDEN * spread[1])
+    bias, high, hidden = (max(0.0, variance) ** 0.5 / impressions.rate for variance in variances)
     return Confounding(
         _digits((actual[0] - mean[0]) / spread[0] if varies else 0.0),
         _digits((1 + exceed) / (permutations + 1)),

@@ -189,6 +189,23 @@ class Direct:
         slope = self._slopes(part)
         return np.asarray(np.sum(slope**2 * self.posterior.shrinking, axis=1))
 
+    def shrinkage(self, part: FloatArray, contexts: BoolArray) -> float:
+        """By which share shrinking may change the reward at places that the policy changes, expected or logged.
+
+        θ changes by ``s/(s+n) √(μ(1−μ)/(s+1))``, one standard deviation, all in one direction: independent errors
+        cancel over contexts, and those of a prior that is wrong about items of a kind do not.
+        """
+        held = self.held
+        per_theta = self.expected / np.maximum(self.posterior.theta, 1e-9)
+        change = part * per_theta * np.sqrt(self.posterior.shrinking)
+        total = expected = logged = 0.0
+        for k in range(held.length):
+            lists = held.n * (contexts[held.context] & ~held.same[:, k])
+            total += float(np.sum(held.per_context(lists) * change[:, k]))
+            expected += float(np.sum(held.per_context(lists) * self.expected[:, k]))
+            logged += float(np.sum(lists * held.reward_at(k, self.reward)))
+        return total / max(expected, logged) if total else 0.0
+
     def shared(self, part: FloatArray, contexts: BoolArray) -> float:
         """The variance of the mean value over these contexts that comes from what contexts share."""
         probed = contexts[self._probed]

@@ -31,7 +31,14 @@ DECIDES = "dr(clip=10)"
 """The estimator of the gate: observed rewards where enough lists match the policy, else a click model."""
 
 SMALL_SAMPLE = 30
-"""Effective sample size below which a verdict names it, and a gate fails."""
+"""Effective sample size below which a verdict names it, and a gate cannot tell."""
+
+MOST_SHRINKAGE = 0.3
+"""By which share shrinking may change the reward where lists change until a verdict names it, and a gate cannot tell.
+
+With one list per context that is always shown, sorted by quality, it is 0.25 at 10 holdout lists per context, where
+`dr(clip=10)` passes falsely in 5 % of deployments, 0.31 at 5 lists and 0.37 at 2.7 lists, where it was 18 and 65 %.
+"""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -191,12 +198,18 @@ def _changed(one: Estimate) -> str:
 
 
 def doubts(one: Estimate) -> str:
-    """A clause where an interval depends on few or on identical lists; empty elsewhere."""
+    """Clauses where an interval depends on few or on identical lists, or on a prior; empty elsewhere."""
     if one.lift_low is not None and one.lift_low == one.lift_high:
         return "; all matching lists are identical, so that the interval has no width"
-    if one.effective_sample_size is None or one.effective_sample_size >= SMALL_SAMPLE:
-        return ""
-    return f"; effective sample size {one.effective_sample_size:.0f}, below {SMALL_SAMPLE}"
+    clauses = ""
+    if one.effective_sample_size is not None and one.effective_sample_size < SMALL_SAMPLE:
+        clauses = f"; effective sample size {one.effective_sample_size:.0f}, below {SMALL_SAMPLE}"
+    if one.shrinkage is not None and one.shrinkage > MOST_SHRINKAGE:
+        clauses += (
+            f"; there are so few clicks on the items where lists change that the prior of attractions decides: their "
+            f"reward may differ by {percent(one.shrinkage, 0)}"
+        )
+    return clauses
 
 
 def in_words(estimator: str) -> str:

@@ -76,6 +76,9 @@ class Estimate:
     lift_changed: float | None = None  # on the other lists
     sensitivity: float | None = None  # Γ of hidden confounding that undoes the lift's limit; 1: nothing to undo
     margin: float | None = None  # by which share clicks at changed places may be overstated until the limit is undone
+    shrinkage: float | None = (
+        None  # by which share shrinking θ may change the reward at such places, where it is shrunk
+    )
 
     @property
     def known(self) -> bool:
@@ -163,6 +166,7 @@ def _estimate(
         lift_changed=_rounded((value - kept) / (logged - kept) - 1 if logged > kept else None),
         sensitivity=_rounded(gamma),
         margin=_rounded(room),
+        shrinkage=_rounded(part.shrinkage),
         why=" ".join(filter(None, [part.note, no_lift])),
         doubt=part.doubt,
     )

@@ -33,11 +33,17 @@ class ItemCounts(NamedTuple):
 
     @property
     def covariates(self) -> FloatArray:
-        """What a prior may depend on: exposure, position, rank, frequency of the context; along the last axis."""
+        """What a prior may depend on: exposure, position, rank, frequency of the context; along the last axis.
+
+        The position is bent, and its slope depends on the rank: of what production put below, a policy takes up the
+        items that are better than their position.
+        """
         rank = np.log(np.arange(1, self.clicks.shape[1] + 1))
         lists = np.log(np.maximum(self.logged, 1))[:, None]
         one = np.ones(self.clicks.shape)
-        return np.stack([one, self.exposure, self.position, rank * one, lists * one], axis=-1)
+        place = self.position
+        columns = [one, self.exposure, place, rank * one, lists * one, place**2, place * rank]
+        return np.stack(columns, axis=-1)
 
 
 class Prior(NamedTuple):

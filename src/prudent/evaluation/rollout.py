@@ -135,7 +135,9 @@ def gate_contexts(
     In each context the two lists are compared, position by position, under a click model fitted to the holdout. The
     policy's list is taken if the posterior probability that it is better is at least `confidence`. So on average at
     most a share 1 − `confidence` of the taken lists are worse, however many there are, as far as the click model and
-    its prior are right. Where the gate on the whole policy cannot tell, this one cannot either.
+    its prior are right. Where the gate on the whole policy cannot tell, this one cannot either; and the bias that the
+    log may hide (`prudent.evaluation.confounding`) has to be survived in each context. The click model does not use
+    propensities, so that they excuse from neither.
 
     estimator, min_support, acknowledge, personalised
         As in `prudent.gate`; lists are compared under the click model of the estimator.
@@ -164,16 +166,32 @@ def gate_contexts(
         check_output(to, [file for source in inputs if is_paths(source) for file in find_files(source)])
     holdout = open_holdout(policy, log, engine, max_rejected, **columns)
     whole = gate_holdout(holdout, chosen, settings, min_lift, min_support, acknowledge, personalised)
+    if holdout.lists.propensity is not None and not whole.reasons:
+        holdout = _without_propensities(holdout)
+        whole = gate_holdout(holdout, chosen, settings, min_lift, min_support, acknowledge, personalised)
     if whole.reasons:
         return Mixture(None, 0, 0, 0, 0, whole.confidence, min_lift, whole.reasons, segments=whole.segments)
-    mixture = mix(holdout, model, settings, whole)
+    test = None if "confounding" in read_acknowledged(acknowledge) else whole.confounding
+    mixture = mix(holdout, model, settings, whole, test.hidden if test is not None else 0.0)
     if to is not None:
         mixture.policy.write(to)
     return mixture
 
 
-def better_lists(fit: Direct, incumbent: IntArray, confidence: float, min_lift: float) -> tuple[BoolArray, ItemCounts]:
-    """In which contexts the policy's list clearly beats the incumbent, and the evidence of the incumbent's items."""
+def _without_propensities(holdout: HoldoutLog) -> HoldoutLog:
+    """The same lists as a click model sees them."""
+    held = holdout.lists
+    bare = replace(held, lists=replace(held.lists, propensity=None))
+    return replace(holdout, log=replace(holdout.log, propensity=None), lists=bare)
+
+
+def better_lists(
+    fit: Direct, incumbent: IntArray, confidence: float, min_lift: float, hidden: float = 0.0
+) -> tuple[BoolArray, ItemCounts]:
+    """In which contexts the policy's list clearly beats the incumbent, and the evidence of the incumbent's items.
+
+    Clicks at places that change may be overstated by the share `hidden`, as in `prudent.evaluation.sensitivity`.
+    """
     held = fit.held
     other = replace(held, target=incumbent, known=np.ones(held.contexts, bool))
     mine, theirs = count_items(held, fit.fitted), count_items(other, fit.fitted)
@@ -189,15 +207,19 @@ def better_lists(fit: Direct, incumbent: IntArray, confidence: float, min_lift: 
         )
         spread = posterior.theta * (1 - posterior.theta * certain)
         variance[target[there]] = (spread / (posterior.strength + 1))[there]
-    gain, slope = np.zeros(held.contexts), np.zeros(len(held.pair_context))
+    earned, slope = [], np.zeros(len(held.pair_context))
     beside = np.where(np.arange(held.length) < held.upto[:, None], incumbent, -1)  # as far down as both have items
     for sign, target in ((1.0, held.target), (-(1 + min_lift), beside)):
         there = target >= 0
         own = np.where(there, theta[target], 0.0)
-        gain += sign * rewards(fit.fitted, own, fit.reward).sum(axis=1)
+        earned.append(rewards(fit.fitted, own, fit.reward))
         slope[target[there]] += sign * slopes(fit.fitted, own, fit.reward, np.ones(own.shape))[there]
     doubt = np.sqrt(np.bincount(held.pair_context, slope**2 * variance, minlength=held.contexts))
-    return fit.supported & (gain > ndtri(confidence) * doubt), theirs
+    goal = (1 + min_lift) * earned[1].sum(axis=1)
+    # Of the reward any-click, the list is the place.
+    stays = np.where(held.target == beside, earned[0], 0.0).sum(axis=1) if fit.reward == "clicks" else 0.0
+    reach = ndtri(confidence) * doubt + hidden * np.maximum(0.0, goal - stays)
+    return fit.supported & (earned[0].sum(axis=1) - goal > reach), theirs
 
 
 def _wide(table: IntArray, other: IntArray) -> IntArray:
@@ -205,13 +227,13 @@ def _wide(table: IntArray, other: IntArray) -> IntArray:
     return np.pad(table, ((0, 0), (0, max(0, other.shape[1] - table.shape[1]))), constant_values=-1)
 
 
-def mix(holdout: HoldoutLog, model: ClickModel, settings: Settings, whole: Verdict) -> Mixture:
-    """The mixed policy on a holdout that is read; `whole` is the verdict on the policy as a whole."""
+def mix(holdout: HoldoutLog, model: ClickModel, settings: Settings, whole: Verdict, hidden: float) -> Mixture:
+    """The mixed policy on a holdout that is read; `whole` is the verdict on the policy."""
     held, connection = holdout.lists, holdout.connection
     confidence, min_lift = whole.confidence, whole.min_lift
     fit = direct(held, model, settings.reward)
     incumbent = as_table(incumbent_lists(held.shown().cells, held.length), held.contexts, held.length)
-    better, counts = better_lists(fit, incumbent, confidence, min_lift)
+    better, counts = better_lists(fit, incumbent, confidence, min_lift, hidden)
     mine, theirs = _wide(holdout.target, incumbent), _wide(incumbent, holdout.target)
     same = held.known & ((mine == theirs) | (mine == -1)).all(axis=1)  # as far down as the policy's list goes
     better &= ~same

@@ -34,6 +34,9 @@ class Contributions:
     largest_weight: float | None = None
     extra_variance: float = 0.0  # variance of the value that resampling lists does not show
     max_gain: float | None = None  # set where gains are independent and in [0, max_gain], as Bernstein's bound needs
+    shrinkage: float | None = (
+        None  # by how much shrinking θ may change the reward at places that change, relative to it
+    )
     doubt: str = ""  # why the click model that it depends on is not to be trusted
     note: str = ""  # a remark on the value
 

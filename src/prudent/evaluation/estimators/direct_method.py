@@ -35,4 +35,5 @@ class DirectMethod(ModelEstimator):
         weight = held.logged * fit.supported / held.n[part.counted].sum()
         variance = float(np.sum(weight**2 * fit.shrinking(everything)))
         variance += weight.sum() ** 2 * fit.shared(everything, fit.supported)
-        return replace(part, extra_variance=variance, doubt=fit.doubt, note=fit.note)
+        shrinkage = fit.shrinkage(everything, fit.supported)
+        return replace(part, extra_variance=variance, shrinkage=shrinkage, doubt=fit.doubt, note=fit.note)

@@ -99,4 +99,5 @@ class DoublyRobust(ModelEstimator):
         variance = float(np.sum(weight**2 * fit.shrinking(modelled)))
         variance += weight.sum() ** 2 * fit.shared(modelled, matched.supported)
         doubt = fit.doubt if modelled[matched.supported].any() else ""
-        return replace(part, extra_variance=variance, doubt=doubt, note=fit.note)
+        shrinkage = fit.shrinkage(modelled, matched.supported)
+        return replace(part, extra_variance=variance, shrinkage=shrinkage, doubt=doubt, note=fit.note)
