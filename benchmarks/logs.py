@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # NumPy's memory would show in every process that is started from here
-    from prudent.click_models.simulate import World
+    from prudent.click_models.world import World
 
 SIZES = {"100k": 100_000, "1m": 1_000_000, "10m": 10_000_000}
 CONTEXTS = 100_000
@@ -32,7 +32,7 @@ def contexts(lists: int) -> int:
 
 
 def world(kind: str, contexts: int = CONTEXTS) -> "World":
-    from prudent.click_models.simulate import make_world
+    from prudent.click_models.world import make_world
 
     return make_world(kind, contexts=contexts, items=(40, 60), zipf=0.5, exploration=3.0, seed=1)
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from prudent.base.arrays import FloatArray, IntArray
 from prudent.click_models.rewards import ObservedReward
-from prudent.click_models.simulate import World, draw, make_world
+from prudent.click_models.world import World, draw, make_world
 from prudent.counts.lists import ListBatch
 from prudent.evaluation.direct import direct, rewards
 from prudent.evaluation.estimators import parse

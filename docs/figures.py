@@ -15,7 +15,8 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 import prudent
-from prudent.click_models.simulate import World, best_value, make_world, value, write_log, write_truth
+from prudent.click_models.simulate import write_log, write_truth
+from prudent.click_models.world import World, best_value, make_world, value
 
 SEEDS = range(10)
 OFTEN = 100  # minimum impressions of a pair

@@ -14,7 +14,7 @@ from prudent.base.arrays import FloatArray
 from prudent.bounds import DEFAULT_BOUND, bounds
 from prudent.bounds.bayes import BetaPosterior, PosteriorBound, posterior
 from prudent.click_models import click_models
-from prudent.click_models.simulate import World, draw, make_world, nameless_world, pairs_of
+from prudent.click_models.world import World, draw, make_world, nameless_world, pairs_of
 from prudent.counts.lists import ListBatch
 from prudent.evaluation.tune import BOUNDS, DELTAS, read_arms
 from prudent.evaluation.tuning_simulation import Past

@@ -13,7 +13,7 @@ import typer
 import prudent
 from prudent.base.errors import LogError, UsageError
 from prudent.cli.options import app
-from prudent.click_models.simulate import make_world
+from prudent.click_models.world import make_world
 from tests.strategies import table
 
 FUNCTIONS = [name for name in prudent.__all__ if inspect.isfunction(getattr(prudent, name))]

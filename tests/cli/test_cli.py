@@ -24,7 +24,8 @@ from prudent.base.text import plain
 from prudent.bounds import DEFAULT_BOUND
 from prudent.cli import main
 from prudent.cli.rank import _show_summary
-from prudent.click_models.simulate import make_world, write_log
+from prudent.click_models.simulate import write_log
+from prudent.click_models.world import make_world
 from prudent.storage.manifest import Manifest, Source, Tally
 from tests.command import PROCESS, run, run_process
 

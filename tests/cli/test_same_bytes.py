@@ -10,7 +10,8 @@ import duckdb
 import pytest
 
 import prudent
-from prudent.click_models.simulate import make_world, write_log
+from prudent.click_models.simulate import write_log
+from prudent.click_models.world import make_world
 from tests.command import run
 
 Call = Callable[[], Any]  # writes the files of the command below python/; returns what --json prints

@@ -26,7 +26,8 @@ from prudent.click_models.compare import compare
 from prudent.click_models.comparison import Comparison, Score
 from prudent.click_models.likelihood import split_lists
 from prudent.click_models.selection import Choice, choose, compare_lists, read_models
-from prudent.click_models.simulate import World, draw, make_world, write_log
+from prudent.click_models.simulate import write_log
+from prudent.click_models.world import World, draw, make_world
 from prudent.counts.lists import ListBatch as Arrays
 from prudent.counts.lists import read_lists
 from prudent.logs.readers import read_yandex

@@ -17,7 +17,7 @@ from prudent.click_models import DependentClick
 from prudent.click_models.base import Evidence
 from prudent.click_models.continuation import count_rates
 from prudent.click_models.likelihood import posterior_mean
-from prudent.click_models.simulate import World, draw, make_world, pairs_of
+from prudent.click_models.world import World, draw, make_world, pairs_of
 from prudent.counts.lists import ListBatch
 from tests import reference
 from tests.fitted import position_parameter

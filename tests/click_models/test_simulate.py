@@ -18,18 +18,8 @@ from numpy.typing import NDArray
 
 from prudent.base.errors import UsageError, WriteError
 from prudent.click_models import click_models
-from prudent.click_models.simulate import (
-    Draw,
-    World,
-    best_lists,
-    best_value,
-    draw,
-    make_world,
-    production_value,
-    value,
-    write_log,
-    write_truth,
-)
+from prudent.click_models.simulate import write_log, write_truth
+from prudent.click_models.world import Draw, World, best_lists, best_value, draw, make_world, production_value, value
 from prudent.counts.count import count
 from prudent.logs.log import Layout, Log
 from tests.fitted import kind_of, position_parameter

@@ -19,7 +19,8 @@ import prudent
 from prudent.base.arrays import FloatArray
 from prudent.bounds import Bayes
 from prudent.click_models import click_models
-from prudent.click_models.simulate import World, make_world, write_log
+from prudent.click_models.simulate import write_log
+from prudent.click_models.world import World, make_world
 from tests.fitted import position_parameter
 
 SEED = 0

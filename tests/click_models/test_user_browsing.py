@@ -14,8 +14,8 @@ from prudent.base.errors import NotIdentifiedError, UsageError
 from prudent.bounds import Bayes
 from prudent.click_models import PositionBased, UserBrowsing
 from prudent.click_models.browsing import RARE, group_states
-from prudent.click_models.simulate import clicked, draw, make_world
 from prudent.click_models.user_browsing import FittedUserBrowsing
+from prudent.click_models.world import clicked, draw, make_world
 from prudent.counts.lists import ListBatch
 from tests import reference
 from tests.reference import LoggedList

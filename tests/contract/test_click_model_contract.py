@@ -11,7 +11,7 @@ from prudent.bounds import Bayes
 from prudent.click_models.base import FittedModel, click_models
 from prudent.click_models.rewards import REWARDS
 from prudent.click_models.selection import names
-from prudent.click_models.simulate import World, clicked, draw, make_world
+from prudent.click_models.world import World, clicked, draw, make_world
 from tests.plugins.toy_model import Distracted
 
 LENGTH = 4

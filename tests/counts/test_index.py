@@ -12,7 +12,8 @@ import pytest
 import prudent
 from prudent.base.numerics.squarem import fixed_point
 from prudent.bounds import bayes
-from prudent.click_models.simulate import make_world, write_log
+from prudent.click_models.simulate import write_log
+from prudent.click_models.world import make_world
 from prudent.counts import index as numbered
 from prudent.counts.cells import Cells
 from prudent.counts.sampling import heaviest, samples

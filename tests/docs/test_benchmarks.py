@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import prudent
-from prudent.click_models.simulate import make_world, write_log
+from prudent.click_models.simulate import write_log
+from prudent.click_models.world import make_world
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 

@@ -16,7 +16,8 @@ from pyspark.sql import SparkSession
 
 import prudent
 from prudent.base.errors import CountsError, LogError, PrudentError, PrudentWarning, UsageError, WriteError
-from prudent.click_models.simulate import make_world, write_log
+from prudent.click_models.simulate import write_log
+from prudent.click_models.world import make_world
 from prudent.engines.spark import contexts
 from tests.command import run
 

@@ -9,7 +9,7 @@ import pytest
 
 import prudent
 from prudent.base.errors import LogError, PolicyError, PrudentWarning, UsageError
-from prudent.click_models.simulate import draw, make_world
+from prudent.click_models.world import draw, make_world
 from prudent.counts.lists import ListBatch
 from prudent.evaluation.direct import direct
 from prudent.evaluation.estimators import parse

@@ -19,7 +19,8 @@ from prudent.bounds import DEFAULT_BOUND, bounds
 from prudent.bounds.anchored import fit_anchored_prior
 from prudent.bounds.bayes import BetaPosterior, posterior
 from prudent.click_models import click_models
-from prudent.click_models.simulate import World, draw, make_world, nameless_world, pairs_of, write_log
+from prudent.click_models.simulate import write_log
+from prudent.click_models.world import World, draw, make_world, nameless_world, pairs_of
 from prudent.counts.lists import ListBatch as Arrays
 from prudent.evaluation.tune import read_arms, tune
 from prudent.evaluation.tuning import Confirmation, Setting, Tuning, decide

@@ -18,7 +18,8 @@ from scipy.special import betainc
 
 import prudent
 from prudent.base.errors import LogError, PrudentWarning, UsageError
-from prudent.click_models.simulate import make_world, write_log
+from prudent.click_models.simulate import write_log
+from prudent.click_models.world import make_world
 from prudent.storage.manifest import Source, Tally
 from tests import reference
 from tests.reference import Evidence, LoggedList, Name, Pair

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from prudent.click_models.simulate import World, nameless_world
+from prudent.click_models.world import World, nameless_world
 from prudent.counts import lists as shown
 from prudent.research.sources import users
 from tests import reference

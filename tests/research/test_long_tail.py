@@ -4,7 +4,7 @@ from math import log2
 import numpy as np
 import pytest
 
-from prudent.click_models.simulate import World, value
+from prudent.click_models.world import World, value
 from prudent.counts.lists import ListBatch
 from prudent.research import long_tail
 from prudent.research.long_tail import LENGTH, LongTail, LongTailProtocol, lists_per_context, protocols

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from prudent.base.errors import UsageError
 from prudent.bounds import Bound, Mle, bounds
 from prudent.click_models import Cascade, PositionBased, click_models
-from prudent.click_models.simulate import World, clicked
+from prudent.click_models.world import World, clicked
 from prudent.counts.lists import ListBatch
 from prudent.policies import sweep as sweeping
 from prudent.policies.baselines import baselines, clip_for, fold

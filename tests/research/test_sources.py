@@ -16,7 +16,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from prudent.base.errors import LogError
-from prudent.click_models.simulate import clicked, pairs_of
+from prudent.click_models.world import clicked, pairs_of
 from prudent.counts.lists import ListBatch
 from prudent.research import sources
 from prudent.research.sources import (

@@ -332,7 +332,7 @@ def _defaults(function: str) -> dict[str, Any]:
     """The defaults of a public function; empty where no function has this name."""
     if function not in prudent.__all__:
         return {}
-    from prudent.click_models.simulate import make_world
+    from prudent.click_models.world import make_world
 
     takes: list[Callable[..., Any]] = [prudent.Log, prudent.Spark.start, getattr(prudent, function)]
     if function == "simulate":

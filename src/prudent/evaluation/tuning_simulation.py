@@ -11,7 +11,7 @@ from prudent.bounds import Bound
 from prudent.bounds.anchored import fit_anchored_prior
 from prudent.bounds.bayes import Posterior, posterior
 from prudent.click_models.base import Evidence, FittedModel
-from prudent.click_models.simulate import World, best_lists, clicked, nameless_world, value
+from prudent.click_models.world import World, best_lists, clicked, nameless_world, value
 from prudent.counts.lists import ListBatch
 from prudent.evaluation.tuning import Confirmation
 from prudent.policies.list_arrays import Lists, as_table

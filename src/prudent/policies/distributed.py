@@ -19,8 +19,9 @@ from prudent.counts.from_arrow import part_from_arrow
 from prudent.engines.duckdb.engine import DuckDB
 from prudent.engines.spark.engine import Spark
 from prudent.policies.files import COLUMNS
+from prudent.policies.plan import Extent, Plan, Request, learn
 from prudent.policies.policy import Policy
-from prudent.policies.rank import Extent, Plan, Request, learn, manifest_of
+from prudent.policies.rank import manifest_of
 from prudent.policies.tables import terms
 from prudent.storage.files import TemporaryFolder
 from prudent.storage.filesystem import Location, check_apart, fetch, find, locate, write_text

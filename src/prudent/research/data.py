@@ -10,7 +10,7 @@ import numpy as np
 
 from prudent.base.arrays import IntArray
 from prudent.base.errors import LogError, PrudentWarning
-from prudent.click_models.simulate import clicked
+from prudent.click_models.world import clicked
 from prudent.counts.lists import ListBatch
 from prudent.engines.duckdb.engine import DuckDB
 from prudent.logs.formats import find_text_files

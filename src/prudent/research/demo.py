@@ -23,16 +23,8 @@ from rich.console import Console
 from rich.text import Text
 
 from prudent.base.arrays import IntArray
-from prudent.click_models.simulate import (
-    World,
-    best_lists,
-    draw,
-    make_world,
-    production_value,
-    value,
-    write_log,
-    write_truth,
-)
+from prudent.click_models.simulate import write_log, write_truth
+from prudent.click_models.world import World, best_lists, draw, make_world, production_value, value
 from prudent.counts.count import count
 from prudent.logs.log import Log
 from prudent.policies.policy import Policy

@@ -17,7 +17,7 @@ from prudent.base.arrays import FloatArray, IntArray
 from prudent.base.numerics.paired import standard_error
 from prudent.bounds import Bound, bounds
 from prudent.click_models import click_models
-from prudent.click_models.simulate import World, best_lists, clicked, nameless_world, value
+from prudent.click_models.world import World, best_lists, clicked, nameless_world, value
 from prudent.counts.lists import ListBatch
 from prudent.policies.incumbent import incumbent_lists
 from prudent.policies.list_arrays import as_table

@@ -11,7 +11,7 @@ from prudent.base.arrays import FloatArray
 from prudent.base.errors import UsageError
 from prudent.base.numerics.paired import standard_error
 from prudent.bounds import Bound, EmpiricalBayes, bounds
-from prudent.click_models.simulate import World, best_value
+from prudent.click_models.world import World, best_value
 from prudent.research import figures
 from prudent.research.bench import KINDS, Bench, Outcome
 from prudent.research.data import MIN_IMPRESSIONS, synthetic_log

@@ -10,8 +10,8 @@ from prudent.base.arrays import FloatArray
 from prudent.base.errors import NotIdentifiedError
 from prudent.bounds import Bound
 from prudent.click_models.base import ClickModel, Evidence
-from prudent.click_models.simulate import World, value
-from prudent.click_models.simulate import best_lists as truly_best_lists
+from prudent.click_models.world import World, value
+from prudent.click_models.world import best_lists as truly_best_lists
 from prudent.counts.lists import ListBatch
 from prudent.policies.baselines import Baseline, clip_for, fold
 from prudent.policies.list_arrays import Lists, as_table

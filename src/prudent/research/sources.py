@@ -14,7 +14,7 @@ from prudent.base.arrays import FloatArray, IntArray
 from prudent.base.errors import LogError
 from prudent.click_models import Cascade, ClickModel, DependentClick, PositionBased, click_models
 from prudent.click_models.base import FittedModel
-from prudent.click_models.simulate import World, clicked, nameless_world, pairs_of
+from prudent.click_models.world import World, clicked, nameless_world, pairs_of
 from prudent.counts.lists import ListBatch
 
 LENGTH = 4
