@@ -23,7 +23,7 @@ from prudent.engines.duckdb.open import INTEGERS
 from prudent.engines.spark.engine import Spark
 from prudent.logs.formats import find_files, parquet_files
 from prudent.logs.log import Candidates
-from prudent.storage.counts_file import CELL_KEYS, check_rows, counts_footer, counts_manifest, write_counts_file
+from prudent.storage.counts_file import CELL_KEYS, check_bytes, counts_footer, counts_manifest, write_counts_file
 from prudent.storage.digest import Digest, digest_lists
 from prudent.storage.files import TemporaryFolder, replacing
 from prudent.storage.filesystem import (
@@ -350,14 +350,14 @@ def _check_columns(connection: duckdb.DuckDBPyConnection, file: Path) -> None:
 def _check_content(connection: duckdb.DuckDBPyConnection, file: Path, tally: Tally) -> None:
     """The rows are those that were counted, and are counts at all, whoever wrote them."""
     try:
-        check_rows(connection, file, read_footer(connection, file))
+        check_bytes(file, read_footer(connection, file))
         ((wrong,),) = connection.execute(
             f"select count(*) from read_parquet({file_text(file)}, hive_partitioning = false) where "
             "coalesce(n < 1 or position < 0 or (position > 0 and (prev < 0 or prev >= position or item is null)) "
             "or context is null, true)"
         ).fetchall()
         lists = count_lists(connection, file)
-    except duckdb.Error as error:
+    except (duckdb.Error, OSError) as error:
         raise CountsError(f"{file} is damaged: {str(error).splitlines()[0]}. Count the log again.") from error
     if wrong:
         raise CountsError(f"{file} is marked as counts, but {wrong:,} of its rows cannot be. Count the log again.")

@@ -12,12 +12,24 @@ from prudent.base.errors import PolicyError
 from prudent.engines.duckdb.open import INTEGERS, column_names, name_as, opened
 from prudent.logs.formats import find_files
 from prudent.logs.log import Table
-from prudent.storage.manifest import Manifest
+from prudent.storage.checksum import is_damaged
+from prudent.storage.manifest import MANIFEST, Manifest
+from prudent.storage.parquet import read_footer
 from prudent.storage.quoting import file_text
 
 COLUMNS = ("context", "rank", "item", "lower", "mean", "upper", "stay", "positive", "negative", "impressions")
 """Of the file of a policy; that of scores has all but the rank. `upper` and `stay` are null where a bound has none."""
 _FLOATS = ("DOUBLE", "FLOAT", "DECIMAL")
+
+
+_IMPOSSIBLE = " or ".join(
+    [
+        "context is null or item is null or least(positive, negative, impressions) < 0",
+        *(f"isnan(coalesce({name}, 0)::double)" for name in COLUMNS[3:7]),  # without evidence, a bound is infinite
+        *(f"not isfinite(coalesce({name}, 0)::double)" for name in COLUMNS[7:]),
+    ]
+)
+"""In SQL, whether a row of a policy or of scores cannot be one."""
 
 
 def open_lists(connection: duckdb.DuckDBPyConnection, path: str | PathLike[str]) -> tuple[Path, list[Path]]:
@@ -28,24 +40,23 @@ def open_lists(connection: duckdb.DuckDBPyConnection, path: str | PathLike[str])
     file = Path(path) if Path(path).is_dir() else files[0]
     source = _parquet(files)
     try:
+        _check_bytes(connection, files)
         described = connection.execute(f"describe from {source}").fetchall()
         columns = tuple(row[0] for row in described)
         if columns != COLUMNS:
             raise PolicyError(f"{file} is not a policy: it has the columns {', '.join(columns)}.")
         for name, kind, *_ in described:
-            number = kind in INTEGERS or (name != "rank" and kind.startswith(_FLOATS))
-            number |= name in ("upper", "stay") and kind == '"NULL"'  # a column without a number has no type
+            number = kind in INTEGERS if name == "rank" else _is_number(name, kind)
             if name not in ("context", "item") and not number:
                 raise PolicyError(f"{file} is not a policy: its column {name} is {kind.lower()}.")
         connection.execute(f"create temp table lists as from {source} order by context, rank")
-        wrong = connection.execute(
-            "select count(*) from lists where context is null or item is null or rank is null or rank < 1 "
-            "or least(positive, negative, impressions) < 0 or isnan(coalesce(lower, 0)::double)"
-        ).fetchall()[0][0]
+        ((wrong,),) = connection.execute(
+            f"select count(*) from lists where rank is null or rank < 1 or {_IMPOSSIBLE}"
+        ).fetchall()
         if wrong:
             raise PolicyError(
-                f"{file} is not a policy: {wrong:,} of its rows have no context, no item, a rank below 1, a lower "
-                "bound that is no number, or negative evidence. Write or copy it again."
+                f"{file} is not a policy: {wrong:,} of its rows have no context, no item, a rank below 1, a bound that "
+                "is no number, or evidence that is negative or no number. Write or copy it again."
             )
     except duckdb.Error as error:
         raise PolicyError(f"Cannot read {file} as a policy: {str(error).splitlines()[0]}") from error
@@ -54,9 +65,11 @@ def open_lists(connection: duckdb.DuckDBPyConnection, path: str | PathLike[str])
 
 def read_scores(connection: duckdb.DuckDBPyConnection, path: str | PathLike[str]) -> str:
     """A query for the scores in a file, or in the files of a folder, that can be those of the policy in `lists`."""
-    source = _parquet(find_files([path]))
+    files = find_files([path])
+    source = _parquet(files)
     expected = tuple(name for name in COLUMNS if name != "rank")
     try:
+        _check_bytes(connection, files)
         described = connection.execute(f"describe from {source}").fetchall()
         kinds = {row[0]: row[1] for row in connection.execute("describe lists").fetchall()}
     except duckdb.Error as error:
@@ -68,7 +81,31 @@ def read_scores(connection: duckdb.DuckDBPyConnection, path: str | PathLike[str]
         )
     if any(row[1] != kinds[row[0]] for row in described if row[0] in ("context", "item")):
         raise PolicyError(f"{path} names its contexts or items by another type than the policy: it is not of this one.")
+    for name, kind, *_ in described:
+        if name not in ("context", "item") and not _is_number(name, kind):
+            raise PolicyError(f"{path} has no scores: its column {name} is {kind.lower()}.")
+    try:
+        ((wrong,),) = connection.execute(f"select count(*) from {source} where {_IMPOSSIBLE}").fetchall()
+    except duckdb.Error as error:
+        raise PolicyError(f"Cannot read {path} as scores: {str(error).splitlines()[0]}") from error
+    if wrong:
+        raise PolicyError(
+            f"{path} has no scores: {wrong:,} of its rows have no context, no item, a bound that is no number, or "
+            "evidence that is negative or no number. Write or copy it again."
+        )
     return f"select {', '.join(expected)} from {source}"
+
+
+def _is_number(name: str, kind: str) -> bool:
+    """Whether a column may have this type; one without a single number has none."""
+    return kind in INTEGERS or kind.startswith(_FLOATS) or (name in ("upper", "stay") and kind == '"NULL"')
+
+
+def _check_bytes(connection: duckdb.DuckDBPyConnection, files: Sequence[Path]) -> None:
+    """Raise where a file is not as it was written; those of Spark and of other programs have no checksum."""
+    for file in files:
+        if is_damaged(file, sealed=MANIFEST in read_footer(connection, file)):
+            raise PolicyError(f"{file} is damaged: its bytes are not those that were written. Write or copy it again.")
 
 
 def _parquet(files: Sequence[Path]) -> str:

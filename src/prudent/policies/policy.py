@@ -19,6 +19,7 @@ from prudent.engines.duckdb.engine import DuckDB
 from prudent.logs.formats import find_files
 from prudent.policies.files import COLUMNS, check_same_manifest, open_lists, open_table, read_manifest, read_scores
 from prudent.storage.files import check_not_read, replacing
+from prudent.storage.locks import unchanged
 from prudent.storage.manifest import Manifest
 from prudent.storage.parquet import write_parquet
 
@@ -71,8 +72,9 @@ class Policy(Mapping[Name, list[Name]], Result):
         ``scores`` is the file of every candidate's scores, if they were written too.
         """
         connection = DuckDB().open()
-        file, files = open_lists(connection, path)
-        tables, manifest = {"lists": "from lists"}, read_manifest(file)
+        with unchanged(find_files([path]), PolicyError):  # lists and manifest are of one file
+            file, files = open_lists(connection, path)
+            tables, manifest = {"lists": "from lists"}, read_manifest(file)
         if scores is not None:
             tables["scores"] = read_scores(connection, scores)
             check_same_manifest(scores, str(file), manifest)

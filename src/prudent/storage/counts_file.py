@@ -18,7 +18,7 @@ clicks    null                                booleans, one per item
 ========  ==================================  ======================
 
 The footer has the version of the layout (``prudent_counts``), the `Tally` as JSON (``prudent_tally``), the manifest
-(``prudent_manifest``), a checksum of rows and entries (``prudent_checksum``), and the threshold of the sample
+(``prudent_manifest``), a checksum of all bytes (``prudent_checksum``), and the threshold of the sample
 (``prudent_sample``), which is empty where a file keeps no lists; then the columns items and clicks may be missing.
 Spark cannot write keys of its own into a footer: its files have the version and the threshold in the metadata of the
 column ``n``, under the same names, no checksum, and their tally in the manifest of their folder, ``_manifest.json``.
@@ -26,16 +26,15 @@ column ``n``, under the same names, no checksum, and their tally in the manifest
 
 import json
 from collections.abc import Mapping
-from hashlib import md5
 from pathlib import Path
 from typing import NamedTuple
 
 import duckdb
 
 from prudent.base.errors import CountsError
+from prudent.storage.checksum import is_damaged
 from prudent.storage.manifest import Manifest, Source, Tally
 from prudent.storage.parquet import footer_entry, write_parquet
-from prudent.storage.quoting import file_text
 from prudent.storage.sketch import NOTHING
 
 COUNTS_VERSION = 3
@@ -45,7 +44,7 @@ COLUMNS = (*CELL_KEYS, "n", "items", "clicks")
 """Of a file with a sample of lists."""
 
 VERSION, SAMPLE = "prudent_counts", "prudent_sample"
-_TALLY, _CHECKSUM = "prudent_tally", "prudent_checksum"
+_TALLY = "prudent_tally"
 
 
 class Footer(NamedTuple):
@@ -71,56 +70,18 @@ def write_counts_file(
     keys = ", ".join(CELL_KEYS)
     rows = f"select {keys}, n from ({cells})"
     if lists is not None:
-        # Kept, for they are read twice: to write them, and for the checksum, which goes into the footer.
-        connection.execute(f"create or replace temp table sampled as from ({lists}) order by context, items, clicks")
         rows = (
             f"select {keys}, n, null as items, null as clicks from ({cells}) union all "
-            "select context, null, 0, 0, false, false, n, items, clicks::boolean[] from sampled"
+            f"select context, null, 0, 0, false, false, n, items, clicks::boolean[] from ({lists})"
         )
     entries = {VERSION: str(COUNTS_VERSION), _TALLY: json.dumps(source.tally.to_json()), SAMPLE: threshold}
-    entries |= counts_manifest(source).footer
-    checksum = row_checksum(connection, f"({rows})", sampled=lists is not None)
-    write_parquet(connection, rows, target, footer={**entries, _CHECKSUM: f"{checksum} {_checksum_of(entries)}"})
+    write_parquet(connection, rows, target, footer=entries | counts_manifest(source).footer)
 
 
-def row_checksum(connection: duckdb.DuckDBPyConnection, table: str, *, sampled: bool) -> str:
-    """A sum of hashes, which no order of rows changes, after the version of DuckDB: another one may hash otherwise.
-
-    Cells and lists are read by the conditions by which others read them: damaged statistics would hide some of them.
-    """
-    columns = ", ".join(COLUMNS if sampled else COLUMNS[:-2])
-    total = "select coalesce(sum(hash({})::hugeint), 0)::varchar from {} where position {}"
-    queries = [total.format(columns, table, "> 0")]
-    if sampled:
-        queries.append(total.format(columns, table, "= 0"))
-    sums = [connection.execute(query).fetchall()[0][0] for query in queries]
-    return " ".join([duckdb.__version__, *sums])
-
-
-def _checksum_of(entries: Mapping[str, str]) -> str:
-    return md5(json.dumps(sorted(entries.items())).encode(), usedforsecurity=False).hexdigest()
-
-
-def check_rows(connection: duckdb.DuckDBPyConnection, file: Path, footer: Mapping[str, str]) -> None:
-    """Raise where the rows or the footer of a counts file are not those that were written.
-
-    Files of Spark have no checksum.
-    """
-    damaged = CountsError(f"{file} is damaged: its rows are not those that were counted. Count the log again.")
-    entries = {key: value for key, value in footer.items() if key.startswith("prudent_")}
-    known = entries.pop(_CHECKSUM, None)
-    if known is None and _TALLY not in footer:
-        return
-    *rows, last = (known or "").split(" ")
-    if last != _checksum_of(entries) or not rows:
-        raise damaged
-    table = f"read_parquet({file_text(file)}, hive_partitioning = false)"
-    try:
-        sampled = footer_entry(footer, SAMPLE) not in (NOTHING, None)
-        if rows[0] == duckdb.__version__ and row_checksum(connection, table, sampled=sampled) != " ".join(rows):
-            raise damaged
-    except duckdb.Error as error:
-        raise damaged from error
+def check_bytes(file: Path, footer: Mapping[str, str]) -> None:
+    """Raise where a counts file is not as it was written; files of Spark, which have no tally, have no checksum."""
+    if is_damaged(file, sealed=_TALLY in footer):
+        raise CountsError(f"{file} is damaged: its bytes are not those that were written. Count the log again.")
 
 
 def counts_manifest(source: Source) -> Manifest:

@@ -27,7 +27,8 @@ from prudent.storage.parquet import footer_entry, read_footer
 
 IN_FOLDER = "_manifest.json"
 """The manifest in a folder of part files, whose name Spark ignores."""
-_ENTRY = "prudent_manifest"
+MANIFEST = "prudent_manifest"
+"""The key of the manifest in a footer."""
 SCHEMA = 1
 """Version of the JSON; raised when a key changes its meaning."""
 _LARGEST, _DEEPEST = 64 << 20, 20  # bytes, and objects in objects, far above what a policy needs
@@ -242,7 +243,7 @@ class Manifest:
     @property
     def footer(self) -> dict[str, str]:
         """The entry for the footer of a Parquet file."""
-        return {_ENTRY: self.to_text()}
+        return {MANIFEST: self.to_text()}
 
     def write(self, output: str | os.PathLike[str]) -> Path:
         """Write it beside an output, as ``OUTPUT.manifest.json``."""
@@ -285,7 +286,7 @@ def _read_inside(output: Path) -> str | None:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode) or file.read(4) != b"PAR1":
                 return None
         with Database().connect() as connection:
-            return footer_entry(read_footer(connection, output), _ENTRY)
+            return footer_entry(read_footer(connection, output), MANIFEST)
     except (OSError, ValueError, duckdb.Error):  # whoever reads its rows reports it
         return None
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import duckdb
 
+from prudent.storage.checksum import CHECKSUM, new_mark, seal
 from prudent.storage.quoting import file_text, text
 
 _SPARK = "org.apache.spark.sql.parquet.row.metadata"
@@ -14,11 +15,13 @@ _SPARK = "org.apache.spark.sql.parquet.row.metadata"
 def write_parquet(
     connection: duckdb.DuckDBPyConnection, query: str, target: Path, *, footer: Mapping[str, str]
 ) -> None:
-    """Write the rows of a query to a Parquet file with these entries in its footer."""
-    entries = ", ".join(f"{key}: {text(value)}" for key, value in footer.items())
+    """Write the rows of a query to a Parquet file with these entries, and a checksum of all bytes, in its footer."""
+    mark = new_mark()
+    entries = ", ".join(f"{key}: {text(value)}" for key, value in {**footer, CHECKSUM: mark}.items())
     connection.execute(
         f"copy ({query}) to {text(target)} (format parquet, compression zstd, kv_metadata {{{entries}}})"
     )
+    seal(target, mark)
 
 
 def read_footer(connection: duckdb.DuckDBPyConnection, file: Path) -> dict[str, str]:
