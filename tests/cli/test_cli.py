@@ -359,8 +359,6 @@ def test_json_and_nothing_else(folder: Path, args: list[str], key: str) -> None:
     "args",
     [
         ["check", "log.parquet"],
-        ["count", "log.parquet", "-o", "x.parquet"],
-        ["rank", "log.parquet", "-o", "x.parquet"],
         ["rank", "counts.parquet", "-o", "x.parquet", "--candidates", "truth.parquet", "--scores", "y.parquet"],
         ["simulate", "-o", "x.jsonl", "--lists", "100", "--contexts", "2"],
         ["rank", "truth.parquet", "-o", "x.parquet"],
@@ -533,8 +531,10 @@ def test_our_own_mistakes_keep_their_traceback_and_ask_for_a_report(
 # --- an odd shell -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("args", [["check", "log.parquet"], ["rank", "log.parquet", "-o", "x.parquet"], ["--help"]])
-@pytest.mark.parametrize("columns", ["0", "000"])
+@pytest.mark.parametrize(
+    ("args", "columns"),
+    [(["check", "log.parquet"], "0"), (["--help"], "0"), (["rank", "log.parquet", "-o", "x.parquet"], "000")],
+)
 def test_a_terminal_without_columns(folder: Path, args: list[str], columns: str) -> None:
     ran = run_process(*args, env={"COLUMNS": columns})
     assert (ran.code, ran.err) == (0, "")
@@ -606,12 +606,19 @@ WITHOUT = ("anytime", "bayes", "clopper-pearson", "hoeffding", "mle")  # no fitt
 FITTED = {**dict.fromkeys(WITHOUT, ""), "eb": "fitted prior: alpha 2, beta 8"}
 
 
-@pytest.mark.parametrize("bound", list(prudent.bounds.bounds))
-def test_statistics_of_the_fit_are_for_verbose(bound: str, tmp_path: Path) -> None:
-    """And no prior is shown at an exposure that no item has, such as 10 times the average."""
+@pytest.fixture(scope="module")
+def few_contexts(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Counts of 400 lists."""
+    file = tmp_path_factory.mktemp("few") / "counts.parquet"
     world = make_world("pbm", contexts=8, items=(5, 8), length=4, seed=1)
-    write_log(world, 400, tmp_path / "log.parquet", seed=1)
-    rank = ("rank", tmp_path / "log.parquet", "-o", tmp_path / "policy.parquet", "--model", "pbm", "--bound", bound)
+    prudent.count(write_log(world, 400, file.with_name("log.parquet"), seed=1), to=file)
+    return file
+
+
+@pytest.mark.parametrize("bound", list(prudent.bounds.bounds))
+def test_statistics_of_the_fit_are_for_verbose(bound: str, few_contexts: Path, tmp_path: Path) -> None:
+    """And no prior is shown at an exposure that no item has, such as 10 times the average."""
+    rank = ("rank", few_contexts, "-o", tmp_path / "policy.parquet", "--model", "pbm", "--bound", bound)
     silent, verbose = run(*rank), run(*rank, "--verbose")
     assert silent.code == verbose.code == 0
     for word in ("prior", "wald", "Wald", "strength", "examination", "×"):

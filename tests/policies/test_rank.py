@@ -373,8 +373,7 @@ def test_the_manifest_has_all_it_takes_to_rank_again() -> None:
 # --- the same bytes -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("model", "bound"), [("dcm", "exposure"), ("pbm", "eb(pool=context)")])
-def test_nine_runs_write_the_same_bytes(model: str, bound: str, tmp_path: Path) -> None:
+def test_nine_runs_write_the_same_bytes(tmp_path: Path) -> None:
     """With 1, 2 and 4 threads and shuffled lists; row groups of 2,048 lists give each thread some to count."""
     world = make_world("dcm", contexts=30, items=(10, 30), length=6, exploration=2, seed=1)
     log = pq.read_table(write_log(world, 10_000, tmp_path / "log.parquet", seed=1))
@@ -384,13 +383,15 @@ def test_nine_runs_write_the_same_bytes(model: str, bound: str, tmp_path: Path) 
         pq.write_table(log.take(order), tmp_path / "shuffled.parquet", row_group_size=2048)
         engine = prudent.DuckDB(threads=(1, 2, 4)[run % 3])
         counts = prudent.count(prudent.Log(tmp_path / "shuffled.parquet"), engine=engine)
-        prudent.rank(counts, model, bound=bound).write(tmp_path / "policy.parquet", scores=tmp_path / "scores.parquet")
-        files = sorted(tmp_path.glob("[ps]*[sy].parquet*"))
+        for model, bound in (("dcm", "exposure"), ("pbm", "eb(pool=context)")):
+            policy = prudent.rank(counts, model, bound=bound)
+            policy.write(tmp_path / f"{model}-policy.parquet", scores=tmp_path / f"{model}-scores.parquet")
+        files = sorted(tmp_path.glob("*-[ps]*[sy].parquet*"))
         assert [file.name for file in files] == [
-            "policy.parquet",
-            "policy.parquet.manifest.json",
-            "scores.parquet",
-            "scores.parquet.manifest.json",
+            f"{model}-{name}.parquet{suffix}"
+            for model in ("dcm", "pbm")
+            for name in ("policy", "scores")
+            for suffix in ("", ".manifest.json")
         ]
         written.add(tuple(sha256(file.read_bytes()).hexdigest() for file in files))
     assert len(written) == 1

@@ -137,6 +137,7 @@ def large_policy(folder: Path, item: str, candidates: int) -> prudent.Policy:
     return prudent.Policy.read(folder / "policy.parquet", folder / "scores.parquet")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("item", "candidates"),
     [("'item ' || k", 60), ("repeat('<', 99) || k || repeat('&', 99)", 60), ("repeat('長', 300) || k", 60)],
