@@ -171,6 +171,28 @@ def test_recovers_examination(length: int) -> None:
     assert 0.4 < np.sqrt(np.mean(z**2)) < 1.6
 
 
+def test_spread_equals_a_plain_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Variance of log Σγ: shares of the groups times their covariance, a few pairs at a time."""
+    monkeypatch.setattr("prudent.click_models.thinned_evidence._PLACES", 40)
+    lists, _ = a_simulated_log(2_000, 3)
+    fitted = UserBrowsing().fit(lists.cells, 3)
+    evidence = fitted.evidence(lists.cells)
+    assert fitted.group is not None
+    assert fitted.covariance is not None
+    assert evidence.spread is not None
+    assert evidence.spread.any()
+    cells = lists.cells
+    for pair in np.flatnonzero(evidence.spread):
+        shares = [0.0] * len(fitted.covariance)
+        for at in np.flatnonzero(cells.pair == pair):
+            k, j = cells.position[at] - 1, cells.prev[at]
+            shares[fitted.group[k, j]] += cells.n[at] * fitted.examination[k, j] / evidence.expected[pair]
+        expected = sum(
+            a * b * fitted.covariance[i, j] for i, a in enumerate(shares) for j, b in enumerate(shares) if a and b
+        )
+        assert evidence.spread[pair] == pytest.approx(expected, rel=1e-9)
+
+
 @pytest.mark.parametrize("length", [4, 10])
 def test_coverage(length: int) -> None:
     """Of pairs with 100 impressions, the 5 % quantile is above the truth for 3 to 7 %.

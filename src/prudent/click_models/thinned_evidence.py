@@ -8,6 +8,7 @@ from prudent.click_models.base import Evidence, FittedModel, make_evidence
 from prudent.counts.cells import Cells
 
 _IGNORED = 0.02  # share of the variance of an attraction that may be left out
+_PLACES = 1_000_000  # pairs times states at a time: arrays of 8 MB
 
 
 def thinned_evidence(
@@ -55,18 +56,20 @@ def _spread(
     covariance: FloatArray,
 ) -> FloatArray:
     """Variance of log Σx, of pairs with so many clicks that it matters beside 1/clicks, the variance of log θ."""
+    from scipy.sparse import csr_array
+
     spread = np.zeros(cells.pairs)
     rows = np.flatnonzero(clicks * covariance.diagonal().max() > _IGNORED)
-    if not rows.size:
-        return spread
     number = np.full(cells.pairs, -1)
     number[rows] = np.arange(rows.size)
     there = np.flatnonzero(number[cells.pair] >= 0)
-    states = len(covariance)
-    at = number[cells.pair[there]] * states + state[there]
-    spent = np.bincount(at, examined[there], minlength=rows.size * states)
-    share = spent.reshape(rows.size, -1) / expected[rows, None]
-    values, vectors = np.linalg.eigh(covariance)
-    for value, vector in zip(values, vectors.T, strict=True):
-        spread[rows] += max(0.0, value) * np.sum(share * vector, axis=1) ** 2
+    row, states = number[cells.pair[there]], len(covariance)
+    chunk = max(1, _PLACES // states)
+    for start in range(0, rows.size, chunk):
+        some = rows[start : start + chunk]
+        of_some = slice(*np.searchsorted(row, [start, start + some.size]))
+        at = (row[of_some] - start) * states + state[there[of_some]]
+        spent = np.bincount(at, examined[there[of_some]], minlength=some.size * states).reshape(some.size, -1)
+        share = csr_array(spent / expected[some, None])  # sparse: dense products go to as many threads as there are
+        spread[some] = np.maximum(0.0, (share * (share @ covariance)).sum(axis=1))
     return spread
