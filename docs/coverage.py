@@ -24,9 +24,9 @@ from prudent.counts.lists import ListBatch
 from prudent.evaluation.direct import direct, rewards
 from prudent.evaluation.estimators import parse
 from prudent.evaluation.gate import decide, gate_settings
+from prudent.evaluation.gate_contexts import better_lists
 from prudent.evaluation.holdout import Holdout, make_holdout
 from prudent.evaluation.intervals import Settings, estimate
-from prudent.evaluation.rollout import better_lists
 from prudent.policies.incumbent import incumbent_lists
 from prudent.policies.list_arrays import as_table
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from prudent.engines.spark.engine import Spark
     from prudent.evaluation.evaluate import evaluate
     from prudent.evaluation.gate import gate
-    from prudent.evaluation.rollout import gate_contexts
+    from prudent.evaluation.gate_contexts import gate_contexts
     from prudent.evaluation.tune import tune
     from prudent.logs import readers
     from prudent.logs.log import Log
@@ -61,7 +61,7 @@ _HOMES = {
     "evaluate": "evaluation.evaluate",
     "export": "policies.export",
     "gate": "evaluation.gate",
-    "gate_contexts": "evaluation.rollout",
+    "gate_contexts": "evaluation.gate_contexts",
     "rank": "policies.rank",
     "rank_baseline": "policies.baselines.rank_baseline",
     "readers": "logs",

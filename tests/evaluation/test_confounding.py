@@ -19,8 +19,8 @@ from prudent.evaluation.confounding import (
 from prudent.evaluation.direct import direct
 from prudent.evaluation.estimators import parse
 from prudent.evaluation.gate import decide, gate_settings
+from prudent.evaluation.gate_contexts import better_lists
 from prudent.evaluation.holdout import make_holdout
-from prudent.evaluation.rollout import better_lists
 from prudent.evaluation.trust_bias import fit_product, rates_without_clicks_above, score, trust_bias
 from tests import strategies
 

@@ -18,8 +18,8 @@ import prudent
 from prudent.base.errors import LogError, PrudentWarning, UsageError
 from prudent.evaluation.estimators import estimators
 from prudent.evaluation.evaluate import Evaluation, in_words
+from prudent.evaluation.gate_contexts import gate_contexts
 from prudent.evaluation.intervals import Estimate
-from prudent.evaluation.rollout import gate_contexts
 from prudent.storage.manifest import Manifest
 from tests.command import run, run_process
 from tests.evaluation import reference

@@ -92,9 +92,9 @@ def rank(
     days: dict[str, Any] = {"since": since, "until": until, "half_life": half_life}
     counts = as_counts(source, engine=engine, max_rejected=max_rejected, **days, **log)
     if not isinstance(engine, DuckDB | None):
-        from prudent.policies.distributed import rank_in_spark
+        from prudent.policies.rank_on_spark import rank_on_spark
 
-        return rank_in_spark(counts, request, candidates, engine, to)
+        return rank_on_spark(counts, request, candidates, engine, to)
     table = None if candidates is None else Candidates(candidates)
     names = counts.index if table is None else counts.number(table)
     extent = _measure(names, counts.tally.lists, request.min_lists)

@@ -40,7 +40,7 @@ _TYPES = (
 )
 
 
-def rank_in_spark(
+def rank_on_spark(
     counts: Counts, request: Request, candidates: Any, engine: Spark, to: str | PathLike[str] | None
 ) -> Policy:
     """The policy of `prudent.rank`, written to a folder of part files."""
