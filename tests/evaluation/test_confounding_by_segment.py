@@ -285,3 +285,29 @@ def test_one_value_is_nothing_to_compare() -> None:
     test = detect_by_segment(lists, np.zeros(40, np.int64))
     assert test is not None
     assert (test.p_value, test.bias) == (1.0, 0.0)
+
+
+def test_segments_of_ubi_records(tmp_path: Path) -> None:
+    """The same lists as a table and as records: the same test, from the command line too."""
+    log = simulate(0, knows=1.2, likes=1.2)
+    with (tmp_path / "ubi.ndjson").open("w") as records:
+        for number, one in enumerate(log.to_pylist()):
+            asked = {"user_query": one["context"], "query_response_hit_ids": one["items"]}
+            records.write(
+                json.dumps({"query_id": number, **asked, "query_attributes": {"device": one["device"]}}) + "\n"
+            )
+            for item, clicked in zip(one["items"], one["clicks"], strict=True):
+                event = {
+                    "query_id": number,
+                    "action_name": "click",
+                    "event_attributes": {"object": {"object_id": item}},
+                }
+                records.write(f"{json.dumps(event)}\n" if clicked else "")
+    field = "query_attributes.device"
+    (found,) = segments_of(tmp_path / "ubi.ndjson", format="ubi", segment=field)
+    assert replace(found, segment="device") == segments_of(log, segment="device")[0]
+    POLICY.write(tmp_path / "policy.parquet")
+    options = ("--log", tmp_path / "ubi.ndjson", "--format", "ubi", "--segment", field, "-e", "dm(model=pbm)")
+    done = run("gate", tmp_path / "policy.parquet", *options, "--min-lift", "-0.9")
+    assert done.code == 1
+    assert f"depend on '{field}' (p = 0.005)" in done.text

@@ -185,6 +185,19 @@ def test_another_context(path: str, actual: str, tmp_path: Path) -> None:
     assert lists_of(read(tmp_path, asked, click("q", "a"), context=path)) == [(actual, ("a",), (1,))]
 
 
+def test_segments_are_fields_of_the_query(tmp_path: Path) -> None:
+    """Of any type; a missing value is one of its own. Repeated records and clicks do not change them."""
+    devices: list[Any] = ["phone", 7, True, None, {"a": 1}]
+    records = [query(f"q{i}", [f"i{i}"], query_attributes={"device": one}) for i, one in enumerate(devices)]
+    log = read(tmp_path, *records, records[0], click("q0", "i0"), segment=["query_attributes.device", "user_query"])
+    assert log.segments == {"segment1": "query_attributes.device", "segment2": "user_query"}
+    found = duckdb.execute(f"select * from '{log.source[0]}' order by items").fetchall()
+    assert [row[0] for row in found] == ["phone", "7", "true", None, '{"a":1}']
+    assert {row[1] for row in found} == {"shoes"}
+    with pytest.raises(LogError, match=r"No query has the field 'device'.*'query_attributes\.device'"):
+        read(tmp_path, *records, click("q0", "i0"), segment="device")
+
+
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
@@ -192,6 +205,7 @@ def test_another_context(path: str, actual: str, tmp_path: Path) -> None:
         ({"click_action": ""}, "click_action is ''"),
         ({"click_action": "view", "impression_action": ["view"]}, "'view' cannot be a click and an impression"),
         ({"context": "query_attributes."}, "context is 'query_attributes.'"),
+        ({"segment": ["client_id", ""]}, "segment is ''"),
     ],
 )
 def test_wrong_usage(wrong: dict[str, Any], said: str, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from prudent.logs.intact import intact
 from prudent.logs.json_lines import json_fault, without_bom
 from prudent.logs.log import Log
 from prudent.logs.readers.base import readers
-from prudent.logs.readers.ubi_lists import LISTS, count_left_out, find_lists
+from prudent.logs.readers.ubi_lists import all_lists, count_left_out, find_lists
 from prudent.storage.database import Database, first_line
 from prudent.storage.files import TemporaryFolder, reason
 from prudent.storage.quoting import file_text, text
@@ -32,6 +32,7 @@ def read_ubi(
     click_action: str | Sequence[str] = "click",
     impression_action: str | Sequence[str] = "impression",
     context: str = "user_query",
+    segment: str | Sequence[str] = (),
     engine: Database | None = None,
 ) -> Log:
     """Read the records of User Behavior Insights, specification 1.0 to 1.3, as a `Log`.
@@ -46,6 +47,7 @@ def read_ubi(
     impression has the ordinal 0, else at 1. A position is clicked if at least one event of the query, by ``query_id``,
     has a ``click_action`` and the item's ``event_attributes.object.object_id``. ``context`` is a field of the query,
     or a path such as ``"query_attributes.category"``. Ids and contexts are text, as in the index: 7 and "7" are one id.
+    ``segment`` names further fields of the query, such as ``"query_attributes.device"``, as in `prudent.Log`.
 
     Records that cannot be used are counted in ``left_out`` by reason.
     """
@@ -54,20 +56,23 @@ def read_ubi(
     for action in clicks:
         if action in impressions:
             raise UsageError(f"The action {action!r} cannot be a click and an impression at once.")
-    if not all(context.split(".")):
-        raise UsageError(f"context is {context!r}; it is a field of the query records, such as 'user_query'.")
+    segments = [segment] if isinstance(segment, str) else list(dict.fromkeys(segment))
+    for setting, field in (("context", context), *(("segment", one) for one in segments)):
+        if not all(field.split(".")):
+            raise UsageError(f"{setting} is {field!r}; it is a field of the query records, such as 'user_query'.")
     files = find_files([name for paths in source for name in path_names(paths)])
     folder = TemporaryFolder()
     lists = folder.path / "lists.parquet"
     with intact(files), (engine or Database()).connect(spill=folder.path) as connection:
         try:
             connection.execute("set preserve_insertion_order = false")  # neither records nor lists have an order
-            for step in _extract(files, folder.path, context):
+            for step in _extract(files, folder.path, context, segments):
                 connection.execute(step)
             _check_records(connection, files, clicks)
             for step in find_lists(folder.path, clicks, impressions):
                 connection.execute(step)
-            connection.execute(f"copy ({LISTS}) to {text(lists)} (format parquet)")
+            connection.execute(f"copy ({all_lists(segments)}) to {text(lists)} (format parquet)")
+            _check_segments(connection, segments)
             left_out = count_left_out(connection)
             _check_clicks(connection, files)
         except duckdb.Error as error:
@@ -75,7 +80,7 @@ def read_ubi(
     for used in folder.path.iterdir():
         if used != lists and used.is_file():
             used.unlink()
-    return Log([lists], origin=tuple(map(str, files)), left_out=left_out, _folder=folder)
+    return Log([lists], segment=segments, origin=tuple(map(str, files)), left_out=left_out, _folder=folder)
 
 
 def _actions(names: str | Sequence[str], setting: str) -> list[str]:
@@ -115,9 +120,12 @@ _ORDINAL = r"""
 """
 
 
-def _extract(files: Sequence[Path], folder: Path, context: str) -> Sequence[str]:
+def _extract(files: Sequence[Path], folder: Path, context: str, segments: Sequence[str]) -> Sequence[str]:
     """Statements that make the views `written`, records as JSON, and `records`, numbered by `row`."""
-    fields = {**_FIELDS, "context": "".join(f"/{_pointed(part)}" for part in context.split("."))}
+    named = {"context": context} | {f"segment{place}": name for place, name in enumerate(segments)}
+    paths = {name: "".join(f"/{_pointed(part)}" for part in field.split(".")) for name, field in named.items()}
+    fields = {**_FIELDS, **paths}
+    values = ", ".join(f"segment{place} ->> '$'" for place in range(len(segments)))
     pointers = [*fields.values(), *(f"/_source{pointer}" for pointer in fields.values())]
     # One parse of a record for all fields; a null counts as missing.
     either = [
@@ -146,6 +154,7 @@ def _extract(files: Sequence[Path], folder: Path, context: str) -> Sequence[str]
                         when query_id is not null or hits is not null or user_query is not null then 'query'
                     end as kind,
                     name(context) as context,
+                    [{values}]::varchar[] as segments,
                     case
                         when json_type(hits) = 'ARRAY'
                             then nullif(list_transform(hits::json[], lambda hit: name(hit)), [])
@@ -221,6 +230,16 @@ def _check_records(connection: duckdb.DuckDBPyConnection, files: Sequence[Path],
             f"{where}: no event has the action {' or '.join(map(repr, clicks))}.{did_you_mean(clicks[0], by_action)} "
             f"There are: {named}. Name the clicks: click_action=... (--click-action)."
         )
+
+
+def _check_segments(connection: duckdb.DuckDBPyConnection, segments: Sequence[str]) -> None:
+    for place, name in enumerate(segments, start=1):
+        ((found,),) = connection.execute(f"select count(segments[{place}]) from queries").fetchall()
+        if not found:
+            raise LogError(
+                f"No query has the field {name!r}: segment is a field of the query records, or a path such as "
+                "'query_attributes.device'."
+            )
 
 
 def _check_clicks(connection: duckdb.DuckDBPyConnection, files: Sequence[Path]) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import duckdb
 
-from prudent.storage.quoting import file_text, text
+from prudent.storage.quoting import file_text, identifier, text
 
 
 def find_lists(folder: Path, clicks: Sequence[str], impressions: Sequence[str]) -> Sequence[str]:
@@ -16,7 +16,7 @@ def find_lists(folder: Path, clicks: Sequence[str], impressions: Sequence[str]) 
     pages = folder / "pages.parquet"
     shown_actions = ", ".join(map(text, impressions)) or "null"
     return [
-        "create temp view queries as select row, query_id, context, items from records where kind = 'query'",
+        "create temp view queries as select row, query_id, context, segments, items from records where kind = 'query'",
         f"""
             create temp view clicks as
             select row, query_id, item from records
@@ -74,7 +74,7 @@ def find_lists(folder: Path, clicks: Sequence[str], impressions: Sequence[str]) 
         """,
         f"""
             copy (
-                select page, known.query_id, context, coalesce(queries.items, seen.items) as items
+                select page, known.query_id, context, segments, coalesce(queries.items, seen.items) as items
                 from queries join known on row = page left join seen using (page)
                 where not disagree and (listed or (not contradict and not gap))
             ) to {text(pages)} (format parquet)
@@ -90,13 +90,16 @@ def find_lists(folder: Path, clicks: Sequence[str], impressions: Sequence[str]) 
     ]
 
 
-# One row per list.
-LISTS = """
-    with spots as (select page, list(spot) as spots from clicked group by page)
-    select context, items,
-        list_transform(items, lambda item, place: coalesce(list_contains(spots, place), false)::utinyint) as clicks
-    from pages left join spots using (page)
-"""
+def all_lists(segments: Sequence[str]) -> str:
+    """A query for one row per list; segments have the names of their fields."""
+    named = "".join(f"segments[{place}] as {identifier(name)}, " for place, name in enumerate(segments, start=1))
+    return f"""
+        with spots as (select page, list(spot) as spots from clicked group by page)
+        select {named} context, items,
+            list_transform(items, lambda item, place: coalesce(list_contains(spots, place), false)::utinyint) as clicks
+        from pages left join spots using (page)
+    """
+
 
 _LEFT_OUT: Mapping[str, str] = {
     "records that are neither a query nor an event": "from records where kind is null",
