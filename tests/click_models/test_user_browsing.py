@@ -1,6 +1,7 @@
 """The user browsing model against plain loops."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import permutations
 
 import numpy as np
@@ -106,6 +107,15 @@ def test_no_swap_helps_a_longer_list() -> None:
             order = np.arange(8)
             order[[a, b]] = b, a
             assert (fitted.value(placed[:, order]) <= value + 1e-9).all()
+
+
+def test_fitted_examination_does_not_reorder_lists() -> None:
+    fitted = with_rows(random_rows(5, 1))
+    scores = -np.sort(-np.random.default_rng(0).random((5, 5)), axis=1)
+    assert (fitted.place(scores) != np.arange(5)).any()
+    learned = replace(fitted, learned=True)
+    assert (learned.place(scores) == np.arange(5)).all()
+    assert (learned.as_truth.place(scores) == fitted.place(scores)).all()
 
 
 def placed_by(fitted: FittedUserBrowsing, scores: FloatArray) -> FloatArray:

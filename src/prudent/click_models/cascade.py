@@ -7,7 +7,7 @@ import numpy as np
 
 from prudent.base.arrays import BoolArray, FloatArray, IntArray
 from prudent.click_models.base import ClickModel, Evidence, FittedModel, click_models, make_evidence
-from prudent.click_models.positions import by_position
+from prudent.click_models.positions import by_position, top_down
 from prudent.click_models.rewards import Reward
 from prudent.counts.cells import Cells
 
@@ -62,7 +62,7 @@ class FittedCascade(FittedModel):
 
     def place(self, scores: FloatArray) -> IntArray:
         """From the top down: no order is better than another."""
-        return np.tile(np.arange(scores.shape[1]), (len(scores), 1))
+        return top_down(scores)
 
     def _known(self, attraction: FloatArray) -> FloatArray:
         return attraction * by_position(np.ones(self.positions), attraction.shape[-1], beyond=0.0)

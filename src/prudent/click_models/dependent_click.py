@@ -18,6 +18,7 @@ from prudent.click_models.positions import (
     check_positions,
     heaviest_first,
     read_probabilities,
+    top_down,
 )
 from prudent.click_models.rewards import Reward
 from prudent.counts.cells import Cells
@@ -139,7 +140,7 @@ class FittedDependentClick(FittedModel):
     def place(self, scores: FloatArray) -> IntArray:
         """From the top down where λ was fitted; where it was set, the best item has the smallest λ."""
         if self.learned:
-            return np.tile(np.arange(scores.shape[1]), (len(scores), 1))
+            return top_down(scores)
         return heaviest_first(1 - self._onward(scores), len(scores))
 
     @property

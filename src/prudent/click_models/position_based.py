@@ -23,6 +23,7 @@ from prudent.click_models.positions import (
     check_positions,
     heaviest_first,
     read_probabilities,
+    top_down,
 )
 from prudent.click_models.rewards import Reward
 from prudent.click_models.thinned_evidence import expected_examinations, thinned_evidence
@@ -153,7 +154,7 @@ class FittedPositionBased(FittedModel):
         Where it was set: the k-th best item at the k-th most examined position, by the rearrangement inequality.
         """
         if self.learned:
-            return np.tile(np.arange(scores.shape[1]), (len(scores), 1))
+            return top_down(scores)
         return heaviest_first(self._examination(scores), len(scores))
 
     def _examination(self, attraction: FloatArray) -> FloatArray:

@@ -19,6 +19,11 @@ def heaviest_first(weight: FloatArray, lists: int) -> IntArray:
     return np.tile(np.argsort(-weight, kind="stable"), (lists, 1))
 
 
+def top_down(scores: FloatArray) -> IntArray:
+    """The positions of sorted items that stay where they are."""
+    return np.tile(np.arange(scores.shape[1]), (len(scores), 1))
+
+
 def read_probabilities(name: str, values: object) -> tuple[float, ...]:
     """Position parameters as a user wrote them: a list of probabilities, or empty to have them fitted."""
     try:
