@@ -1,6 +1,7 @@
 """One log, one default, one answer: six ways from a log to lists choose the same click model and the same lists."""
 
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -52,9 +53,14 @@ WAYS: dict[str, Callable[[Path], Answer]] = {
 }
 
 
+@cache
+def expected(folder: Path) -> Answer:
+    return answer(prudent.rank(prudent.Counts.read(folder / "counts.parquet")))
+
+
 @pytest.mark.parametrize("way", list(WAYS))
 def test_every_way_gives_the_same_lists(folder: Path, way: str) -> None:
-    assert WAYS[way](folder) == answer(prudent.rank(prudent.Counts.read(folder / "counts.parquet")))
+    assert WAYS[way](folder) == expected(folder)
 
 
 def test_the_choice_is_the_model_that_made_the_clicks(folder: Path) -> None:
@@ -70,5 +76,4 @@ def test_so_does_spark(folder: Path) -> None:
     spark = prudent.Spark()
     ranked = prudent.rank(folder / "counts.parquet", engine=spark, to=folder / "on-spark")
     counted = prudent.count(prudent.Log(folder / "log.parquet"), engine=spark)
-    expected = answer(prudent.rank(prudent.Counts.read(folder / "counts.parquet")))
-    assert answer(ranked) == answer(prudent.rank(counted)) == expected
+    assert answer(ranked) == answer(prudent.rank(counted)) == expected(folder)
