@@ -44,9 +44,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     narrowed = config.args_source is not pytest.Config.ArgsSource.TESTPATHS
     if config.option.all or config.option.markexpr or narrowed:
         return
-    tiered = [item for item in items if any(item.get_closest_marker(marker) for marker in TIERS)]
-    config.hook.pytest_deselected(items=tiered)
-    items[:] = [item for item in items if item not in set(tiered)]
+    tiered = {item for item in items if any(item.get_closest_marker(marker) for marker in TIERS)}
+    config.hook.pytest_deselected(items=list(tiered))
+    items[:] = [item for item in items if item not in tiered]
     for test in {item.obj for item in items if isinstance(item, pytest.Function)}:
         if is_hypothesis_test(test):
             every = test._hypothesis_internal_use_settings  # decorators of a test have no public place
