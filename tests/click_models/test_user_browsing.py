@@ -294,6 +294,18 @@ def test_rows_may_be_a_square_as_in_a_manifest() -> None:
     assert square.typical(2).pinned == square
 
 
+def test_curves_of_a_manifest_follow_the_distance_to_the_last_click() -> None:
+    rows = [[1.0, 0.0, 0.0], [0.6, 0.9, 0.0], [0.4, 0.5, 0.8]]
+    assert UserBrowsing().curves({"examination": rows, "prior": {}}) == {
+        "γ, no click above": [1.0, 0.6, 0.4],
+        "γ, click 1 above": [None, 0.9, 0.8],
+        "γ, click 2 above": [None, None, 0.5],
+    }
+    assert PositionBased().curves({"examination": [1.0, 0.5], "prior": {}}) == {"examination": [1.0, 0.5]}
+    with pytest.raises(UsageError, match="write a list of probabilities"):
+        UserBrowsing().curves({"examination": {"a": "manifest made elsewhere"}})
+
+
 @pytest.mark.parametrize(
     ("written", "complaint"),
     [

@@ -58,7 +58,13 @@ def same(folder: Path, found: Any, policy: prudent.Policy) -> None:
 
 @pytest.mark.parametrize(
     ("model", "bound"),
-    [("auto", "exposure"), ("dcm", "eb"), ("dcm(tail=truncate)", "eb(pool=context)"), ("cm", "hierarchical")],
+    [
+        ("auto", "exposure"),
+        ("dcm", "eb"),
+        ("dcm(tail=truncate)", "eb(pool=context)"),
+        ("cm", "hierarchical"),
+        ("ubm", "eb"),
+    ],
 )
 def test_the_policy_of_one_machine(
     model: str, bound: str, counts: prudent.Counts, quick: SparkSession, tmp_path: Path

@@ -100,6 +100,14 @@ class ClickModel(Protocol):
         """The model with the parameters in its settings or, without any, typical ones: for simulations."""
         raise UsageError(f"{self} cannot be simulated: it has no typical parameters.")
 
+    def curves(self, fitted: Mapping[str, Any]) -> "dict[str, list[float | None]]":
+        """The fitted parameters of a manifest by position, for charts; None where a position has no such value.
+
+        Here those that are lists of numbers, or several such lists side by side. Raises `UsageError` where it cannot
+        read them: a manifest may be made elsewhere.
+        """
+        return lists_by_position(fitted)
+
     def evidence(self, counts: Counted) -> Evidence:
         """Fit and count in one step."""
         return self.fit(counts.cells, counts.cells.positions).evidence(counts.cells)
@@ -260,6 +268,20 @@ def make_evidence(
         hazard=hazard(cells),
         **uncertain,
     )
+
+
+def lists_by_position(fitted: Mapping[str, Any]) -> dict[str, list[float | None]]:
+    """The parameters that are lists of numbers by position, or several such lists side by side."""
+    curves: dict[str, list[float | None]] = {}
+    for name, numbers in fitted.items():
+        if not isinstance(numbers, list | tuple) or not numbers:
+            continue
+        if all(isinstance(number, list | tuple) for number in numbers):
+            columns = zip(*numbers, strict=False)
+            curves |= {f"{name} {i}": list(column) for i, column in enumerate(columns, start=1)}
+        elif all(isinstance(number, int | float) for number in numbers):
+            curves[name] = list(numbers)
+    return curves
 
 
 def number_items(context: IntArray) -> IntArray:

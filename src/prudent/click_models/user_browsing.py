@@ -1,7 +1,8 @@
 """The user browsing model."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -44,6 +45,16 @@ class UserBrowsing(ClickModel):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "examination", _read_rows(self.examination))
+
+    def curves(self, fitted: Mapping[str, Any]) -> dict[str, list[float | None]]:
+        """γ without a click above, and below a click at one of the three positions right above."""
+        rows = _read_rows(fitted.get("examination", ()))
+        curves: dict[str, list[float | None]] = {"γ, no click above": [row[0] for row in rows]}
+        for distance in range(1, min(4, len(rows))):
+            curves[f"γ, click {distance} above"] = [
+                row[k - distance + 1] if k >= distance else None for k, row in enumerate(rows)
+            ]
+        return curves
 
     def fit(self, cells: Cells, positions: int) -> "FittedUserBrowsing":
         """γ of every position and last click above, as set or fitted to the items that link them."""

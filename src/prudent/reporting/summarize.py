@@ -9,9 +9,11 @@ from dataclasses import asdict, replace
 from math import isfinite
 from typing import Any
 
+from prudent.base.errors import UsageError
 from prudent.base.text import MISSING, as_cell, number, plain, visible
 from prudent.bounds import bounds
 from prudent.click_models import click_models
+from prudent.click_models.base import lists_by_position
 from prudent.click_models.check import FEW_IMPRESSIONS, Health
 from prudent.click_models.comparison import Comparison
 from prudent.counts.counts import Counts
@@ -124,22 +126,19 @@ def _positions(policy: Policy, health: Health, comparison: Comparison | str) -> 
         "fitted": predicted[:MOST_PLACES],
         "model": model,
         "parameters": {
-            name: numbers[:MOST_PLACES] for name, numbers in _by_position(policy.manifest.results.get("fitted", {}))
+            name: numbers[:MOST_PLACES]
+            for name, numbers in _curves(model, policy.manifest.results.get("fitted", {})).items()
         },
         "more": max(0, len(observed) - MOST_PLACES),
     }
 
 
-def _by_position(fitted: Mapping[str, Any]) -> Iterable[tuple[str, list[float]]]:
-    """The fitted parameters that are lists of numbers by position, or several such lists."""
-    for name, numbers in fitted.items():
-        if not isinstance(numbers, list | tuple) or not numbers:
-            continue
-        if all(isinstance(number, list | tuple) for number in numbers):
-            columns = zip(*numbers, strict=False)
-            yield from ((f"{name} {i}", list(column)) for i, column in enumerate(columns, start=1))
-        elif all(isinstance(number, int | float) for number in numbers):
-            yield name, list(numbers)
+def _curves(model: str, fitted: Mapping[str, Any]) -> dict[str, list[float | None]]:
+    """The fitted parameters by position, as the click model shows them; one that is not installed has no say."""
+    try:
+        return click_models.parse(model).curves(fitted)
+    except UsageError:
+        return lists_by_position(fitted)
 
 
 def _comparison(comparison: Comparison) -> dict[str, Any]:
