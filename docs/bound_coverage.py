@@ -166,6 +166,8 @@ def main() -> None:
     if sys.argv[1:] == ["--tables"]:
         print(table(slice(WORLDS // 2)), table(slice(WORLDS // 2, WORLDS)), sep="\n\n")
         return
+    if sys.argv[1:]:  # not a study of five minutes that overwrites the last one
+        sys.exit(__doc__)
     warnings.simplefilter("ignore")
     RESULT.parent.mkdir(exist_ok=True)
     result: dict[str, dict[str, dict[str, list[float]]]] = {}
