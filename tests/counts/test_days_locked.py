@@ -4,6 +4,7 @@ import fcntl
 import multiprocessing
 import os
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -123,8 +124,9 @@ def test_what_another_process_is_writing_stays(folder: Path) -> None:
     assert all(part.exists() for part in writing)
 
 
-def _worker(folder: Path, task: str, stop: float, failures: Any) -> None:
-    number = 0
+def _worker(folder: Path, task: str, start: Any, seconds: float, failures: Any, done: Any) -> None:
+    start.wait(60)
+    stop, number = time.monotonic() + seconds, 0
     while time.monotonic() < stop:
         number += 1
         try:
@@ -139,6 +141,30 @@ def _worker(folder: Path, task: str, stop: float, failures: Any) -> None:
         except CountsError as error:
             if "was merged into" not in str(error) and "replaced or removed" not in str(error):
                 failures.append(f"{task}: {error}")
+    done.append(number)
+
+
+def _race(folder: Path, tasks: Sequence[str], seconds: float) -> None:
+    with multiprocessing.Manager() as manager:
+        failures, done = manager.list(), manager.list()
+        spawn = multiprocessing.get_context("spawn")
+        start = spawn.Barrier(len(tasks))
+        workers = [spawn.Process(target=_worker, args=(folder, task, start, seconds, failures, done)) for task in tasks]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join(60)
+        assert [worker.exitcode for worker in workers] == [0] * len(tasks)
+        assert list(failures) == []
+        assert len(done) == len(tasks)
+        assert all(done), "a task was never done: this tests nothing"
+    assert total(folder) == 15
+
+
+@pytest.mark.slow
+def test_everything_at_once(folder: Path) -> None:
+    """The bounded run: all commands on one folder, for three seconds, so that each races with each other one."""
+    _race(folder, ["count", "new", "compact", "read"], 3)
 
 
 @pytest.mark.slow
@@ -146,17 +172,4 @@ def _worker(folder: Path, task: str, stop: float, failures: Any) -> None:
 @pytest.mark.parametrize("one", ["count", "compact", "read"])
 def test_races(one: str, other: str, folder: Path) -> None:
     """A second of every pair of commands on one folder, again and again."""
-    with multiprocessing.Manager() as manager:
-        failures = manager.list()
-        stop = time.monotonic() + 6
-        workers = [
-            multiprocessing.get_context("spawn").Process(target=_worker, args=(folder, task, stop, failures))
-            for task in (one, other)
-        ]
-        for worker in workers:
-            worker.start()
-        for worker in workers:
-            worker.join(60)
-        assert [worker.exitcode for worker in workers] == [0, 0]
-        assert list(failures) == []
-    assert total(folder) == 15
+    _race(folder, [one, other], 1)

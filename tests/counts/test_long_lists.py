@@ -36,9 +36,11 @@ def test_by_default_a_list_of_50_000_clicks_is_rejected_in_no_time() -> None:
     assert time.process_time() - start < 10  # 0.5 s; the rest is for a slow machine
 
 
-def test_a_limit_is_a_whole_number() -> None:
+@pytest.mark.parametrize("limit", [0, 10_001, 1 << 31])
+def test_a_limit_is_a_whole_number(limit: int) -> None:
+    """Above 32,767 `evaluate` and `gate` ended in an OverflowError."""
     with pytest.raises(UsageError, match="max_positions"):
-        prudent.count(log(3), max_positions=0)
+        prudent.count(log(3), max_positions=limit)
 
 
 def test_a_reader_takes_the_limit_too(tmp_path: Path) -> None:

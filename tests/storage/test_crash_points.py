@@ -5,9 +5,23 @@ import sys
 from pathlib import Path
 
 import pytest
+import typer
 
+import prudent.cli  # noqa: F401 (registers the commands)
+from prudent.cli.options import app
 from tests.command import run_apart
 from tests.crash_points import COMMANDS
+
+READING = {"check", "evaluate", "gate"}
+"""Commands that write nothing."""
+
+
+def test_every_command_that_writes_is_covered() -> None:
+    commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+    covered = {words[0] for words in COMMANDS.values()}
+    assert covered | READING == set(commands), "cover the new command, or name it among those that write nothing"
+    for name in READING:
+        assert not {"to", "folder"} & {parameter.name for parameter in commands[name].params}, f"{name} writes"
 
 
 @pytest.mark.slow

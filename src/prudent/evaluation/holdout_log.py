@@ -25,7 +25,7 @@ from prudent.logs.log import Log, as_log
 from prudent.policies.files import check_lists
 from prudent.policies.policy import Policy, as_policy
 from prudent.storage.digest import Digest, digest_lists
-from prudent.storage.files import TemporaryFolder
+from prudent.storage.files import TemporaryFolder, writing_temporary
 from prudent.storage.manifest import Manifest, Tally
 from prudent.storage.quoting import file_text, text
 from prudent.storage.sketch import below, sample_threshold
@@ -82,7 +82,8 @@ def _read(policy: Policy, log: Log, engine: DuckDB, max_rejected: float) -> Hold
     """Read a log once: its distinct lists, beside the policy's."""
     folder = TemporaryFolder()
     chosen, lists = folder.path / "policy.parquet", folder.path / "lists.parquet"
-    policy.lists().write_parquet(str(chosen))
+    with writing_temporary(folder.path):
+        policy.lists().write_parquet(str(chosen))
     connection = engine.open()
     connection.execute(f"create table policy as from read_parquet({file_text(chosen)})")
     check_lists(connection, "policy")
@@ -127,9 +128,10 @@ def _read_segments(engine: DuckDB, log: Log, lists: Path) -> SegmentedLists:
     values = connection.execute(f"select {ranks} from sample order by list").fetchnumpy()
     keys = list_columns(replace(log, segment=()))
     part = lists.with_suffix(".part")
-    connection.execute(
-        f"copy (select {keys}, sum(n)::bigint as n from {whole} group by {keys}) to {text(part)} (format parquet)"
-    )
+    with writing_temporary(lists.parent):
+        connection.execute(
+            f"copy (select {keys}, sum(n)::bigint as n from {whole} group by {keys}) to {text(part)} (format parquet)"
+        )
     part.replace(lists)
     return SegmentedLists(batch, np.stack([column.astype(np.int64) for column in values.values()], axis=1))
 

@@ -38,6 +38,9 @@ CODE = {reason: code for code, reason in enumerate(REASONS, start=1)}
 MAX_POSITIONS = 1_000
 """Positions of a list, by default: more are taken for a fault of the log, since one list would slow down all others."""
 
+MOST_POSITIONS = 10_000
+"""The largest limit: beyond it, the clicks above each position, and arrays of all lists, take minutes and gigabytes."""
+
 _COLUMNS: dict[Layout, tuple[str, ...]] = {
     "lists": ("context", "items", "clicks"),
     "rows": ("impression", "context", "item", "position", "click"),
@@ -151,7 +154,7 @@ class Log(Table):
     def __post_init__(self) -> None:
         if self.layout not in list(_COLUMNS):
             raise UsageError(f"There is no layout {self.layout!r}. Known: {', '.join(_COLUMNS)}.")
-        whole_number("max_positions", self.max_positions, 1, 1 << 31)
+        whole_number("max_positions", self.max_positions, 1, MOST_POSITIONS)
         named = list(self.columns.values())
         for name in named:
             if not isinstance(name, str):

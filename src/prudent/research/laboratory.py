@@ -16,7 +16,7 @@ import numpy as np
 from prudent.base.arrays import FloatArray
 from prudent.research.protocol import Protocol
 from prudent.research.table import Results
-from prudent.storage.files import replacing
+from prudent.storage.files import make_folder, replacing
 
 
 class Job(NamedTuple):
@@ -75,8 +75,9 @@ class Laboratory:
         noted = folder / "settings.json"
         if not noted.exists() or noted.read_text(encoding="utf-8") != settings:
             shutil.rmtree(folder, ignore_errors=True)
-            folder.mkdir(parents=True)
-            noted.write_text(settings, encoding="utf-8")
+            make_folder(folder)
+            with replacing(noted) as part:
+                part.write_text(settings, encoding="utf-8")
         yield folder
 
     def forget(self) -> None:

@@ -213,8 +213,12 @@ def _given(outcome: Outcome, seed: int) -> list[str]:
 def write_outcome(outcome: Outcome, path: Path, settings: Mapping[str, Any]) -> None:
     """Table, figure and manifest."""
     table = path.with_name(f"{path.name}.parquet")
-    write_rows(outcome.rows, table)
-    write_repetitions(outcome.results, path.with_name(f"{path.name}.repetitions.parquet"))
+    done = sorted({row.repetitions for row in outcome.rows})
+    repetitions = done[0] if len(done) == 1 else done
+    results = {"notes": list(outcome.notes), **outcome.facts}
+    manifest = Manifest("experiment", {**settings, "repetitions": repetitions}, results=results)
+    write_rows(outcome.rows, table, manifest)
+    write_repetitions(outcome.results, path.with_name(f"{path.name}.repetitions.parquet"), manifest)
     if outcome.chart is not None:
         try:
             figures.save(outcome.chart(), path)
@@ -223,10 +227,7 @@ def write_outcome(outcome: Outcome, path: Path, settings: Mapping[str, Any]) -> 
     if outcome.page:
         with replacing(path.with_name(f"{path.name}.md")) as part:
             part.write_text(outcome.page, encoding="utf-8")
-    done = sorted({row.repetitions for row in outcome.rows})
-    repetitions = done[0] if len(done) == 1 else done
-    results = {"notes": list(outcome.notes), **outcome.facts}
-    Manifest("experiment", {**settings, "repetitions": repetitions}, results=results).write(table)
+    manifest.write(table)
 
 
 def _read(request: Request) -> tuple[ClickLog | None, LabelSet | None]:

@@ -12,6 +12,8 @@ from prudent.base.numerics.paired import TINY, standard_error
 from prudent.engines.duckdb.engine import DuckDB
 from prudent.research.protocol import Protocol
 from prudent.storage.files import replacing
+from prudent.storage.manifest import Manifest
+from prudent.storage.parquet import write_parquet
 from prudent.storage.quoting import file_text, text
 
 
@@ -90,13 +92,13 @@ def paired_ratio(errors: FloatArray, others: FloatArray) -> tuple[float, float]:
     return ratio, standard_error(errors - ratio * others) / base
 
 
-def write_rows(rows: Sequence[Row], path: Path) -> None:
-    """Write rows to a Parquet file and to a CSV file beside it."""
+def write_rows(rows: Sequence[Row], path: Path, manifest: Manifest | None = None) -> None:
+    """Write rows to a Parquet file, with the manifest in its footer, and to a CSV file beside it."""
     columns = {f.name: _column([getattr(row, f.name) for row in rows]) for f in fields(Row)}
-    _write(columns, path, path.with_suffix(".csv"))
+    _write(columns, path, path.with_suffix(".csv"), manifest=manifest)
 
 
-def write_repetitions(results: Iterable[Results], path: Path) -> None:
+def write_repetitions(results: Iterable[Results], path: Path, manifest: Manifest | None = None) -> None:
     """Write the error of every arm in every repetition, for paired comparisons."""
     parts: dict[str, list[Any]] = {name: [] for name in (*_KEYS, "repetition", "error")}
     for result in results:
@@ -108,7 +110,7 @@ def write_repetitions(results: Iterable[Results], path: Path) -> None:
             parts["repetition"] += range(1, size + 1)
             parts["error"] += result.errors[:, number].tolist()
     columns = {name: _column(values) for name, values in parts.items()}
-    _write(columns, path)
+    _write(columns, path, manifest=manifest)
 
 
 def _column(values: Sequence[Any]) -> np.ndarray:
@@ -122,17 +124,19 @@ def write_texts(columns: Mapping[str, Sequence[str]], path: Path) -> None:
     _write({name: np.array(values, dtype=object) for name, values in columns.items()}, path, path.with_suffix(".csv"))
 
 
-def _write(columns: Mapping[str, np.ndarray], *paths: Path) -> None:
+def _write(columns: Mapping[str, np.ndarray], *paths: Path, manifest: Manifest | None = None) -> None:
     # NaN stands for "no such thing" in arrays; in files that is null.
     gaps = [name for name in ("delta", "se") if name in columns]
     tidy = ", ".join(f"case when isnan({name}) then null else {name} end as {name}" for name in gaps)
-    forms = {".parquet": "format parquet, compression zstd", ".csv": "format csv, header"}
     for path in paths:
         # One thread: where row groups end must not depend on how many there are.
         with replacing(path) as part, DuckDB(threads=1).connect() as connection:
             connection.register("results", dict(columns))
             query = f"select * {f'replace ({tidy})' if tidy else ''} from results"
-            connection.execute(f"copy ({query}) to {text(part)} ({forms[path.suffix]})")
+            if path.suffix == ".parquet":
+                write_parquet(connection, query, part, footer={} if manifest is None else manifest.footer)
+            else:
+                connection.execute(f"copy ({query}) to {text(part)} (format csv, header)")
 
 
 def read_repetitions(path: Path) -> dict[Arm, FloatArray]:
