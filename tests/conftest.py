@@ -41,10 +41,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
     The quick tests try half of the random examples, others in every run; with a path or `--all` all of them are tried.
     """
+    tiered = {item for item in items if any(item.get_closest_marker(marker) for marker in TIERS)}
+    longest = {item.path for item in tiered}
+    items.sort(key=lambda item: item.path not in longest)  # begun first, so that none runs alone at the end
     narrowed = config.args_source is not pytest.Config.ArgsSource.TESTPATHS
     if config.option.all or config.option.markexpr or narrowed:
         return
-    tiered = {item for item in items if any(item.get_closest_marker(marker) for marker in TIERS)}
     config.hook.pytest_deselected(items=list(tiered))
     items[:] = [item for item in items if item not in tiered]
     for test in {item.obj for item in items if isinstance(item, pytest.Function)}:
@@ -80,6 +82,7 @@ class ByFile(LoadScopeScheduling):  # type: ignore[misc]
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> ByFile:
+    config.option.loadscopereorder = False  # by the number of tests: the few tests of crashes take longest
     return ByFile(config, log)
 
 

@@ -2,6 +2,7 @@
 
 import os
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from unittest import mock
 
@@ -45,6 +46,16 @@ def test_one_that_spilled_or_broke_is_not_used_again(tmp_path: Path) -> None:
     broken.execute.side_effect = duckdb.FatalException("database has been invalidated")
     with mock.patch.dict(database._idle, {Database(): [broken]}), Database().connect() as connection:
         assert connection.execute("select 7").fetchall() == [(7,)]
+
+
+def test_threads_have_one_each() -> None:
+    def use(number: int) -> list[tuple[int, ...]]:
+        with Database(threads=1).connect() as connection:
+            connection.execute(f"create temp table lists as select {number}")
+            return connection.execute("from lists").fetchall()
+
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(use, range(60))) == [[(number,)] for number in range(60)]
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks here")

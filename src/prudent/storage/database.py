@@ -93,13 +93,13 @@ class Database:
                 shutil.rmtree(private, ignore_errors=True)
 
     def _reopen(self, folder: Path) -> duckdb.DuckDBPyConnection:
-        idle = _idle.get(self, [])
-        while idle:
-            database = idle.pop()
-            with suppress(duckdb.Error):  # an error inside DuckDB, on a damaged file, makes a database unusable
-                database.execute("reset preserve_insertion_order")
-                database.execute(f"set temp_directory = {text(folder)}")
-                return database
+        with suppress(IndexError, KeyError):  # none is idle, or another thread took it
+            while True:
+                database = _idle[self].pop()
+                with suppress(duckdb.Error):  # an error inside DuckDB, on a damaged file, makes a database unusable
+                    database.execute("reset preserve_insertion_order")
+                    database.execute(f"set temp_directory = {text(folder)}")
+                    return database
         return self._open(folder)
 
 
