@@ -9,6 +9,7 @@ from typing import Any
 
 import duckdb
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import prudent
@@ -206,3 +207,37 @@ def test_a_column_whose_name_is_no_text(log: Path, tmp_path: Path) -> None:
     file.write_bytes(file.read_bytes().replace(b"position", b"posi\xffion"))
     with pytest.raises(CountsError, match="damaged"):
         prudent.Counts.read(file)
+
+
+@pytest.mark.parametrize(
+    "settings", [{}, {"data_page_version": "2.0"}, {"use_dictionary": False, "compression": "none"}]
+)
+def test_pages_with_checksums(settings: dict[str, Any], log: Path, tmp_path: Path) -> None:
+    """As Spark writes them; DuckDB counts a damaged page without a word."""
+    file = tmp_path / "log.parquet"
+    pq.write_table(pq.read_table(log), file, write_page_checksum=True, row_group_size=300, **settings)
+    assert prudent.count(file).tally.lists == 900
+    good, pages = file.read_bytes(), 0
+    for chunk in (row.column(k) for row in _row_groups(file) for k in range(row.num_columns)):
+        damaged = bytearray(good)
+        damaged[chunk.data_page_offset + chunk.total_compressed_size // 2] ^= 4
+        file.write_bytes(damaged)
+        with pytest.raises(LogError, match=r"log\.parquet"):
+            prudent.count(file)
+        pages += 1
+    assert pages == 9
+
+
+def _row_groups(file: Path) -> list[Any]:
+    footer = pq.read_metadata(file)
+    return [footer.row_group(number) for number in range(footer.num_row_groups)]
+
+
+def test_a_log_that_prudent_wrote(log: Path, tmp_path: Path) -> None:
+    prudent.split(log, tmp_path)
+    file = tmp_path / "train.parquet"
+    content = bytearray(file.read_bytes())
+    for at in range(4, len(content), len(content) // 12):
+        file.write_bytes(bytes(content[:at]) + bytes([content[at] ^ 4]) + bytes(content[at + 1 :]))
+        with pytest.raises(LogError, match=r"train\.parquet"):
+            prudent.count(file)

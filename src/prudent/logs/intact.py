@@ -2,27 +2,51 @@
 
 import gzip
 import zlib
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from prudent.base.errors import LogError
+from prudent.storage.checksum import is_damaged
 from prudent.storage.locks import unchanged
+
+Check = Callable[[], str | None]
+"""Why a file is damaged, or None."""
 
 
 @contextmanager
-def intact(files: Sequence[Path]) -> Iterator[None]:
+def intact(files: Sequence[Path]) -> Iterator[Callable[[Check], None]]:
     """A block that reads files: none may change meanwhile, nor be damaged where its format can tell.
 
-    Checksums of gzipped files are compared in threads of their own.
+    Checksums are compared in threads of their own; the block may add further checks.
     """
     with unchanged(files, LogError), ThreadPoolExecutor(2) as pool:
-        checks = [pool.submit(zip_fault, file) for file in files if file.suffix.lower() == ".gz"]
-        yield
-        for check in checks:
-            if fault := check.result():
+        checks: list[Future[str | None]] = []
+
+        def check(fault: Check) -> None:
+            checks.append(pool.submit(fault))
+
+        for file in files:
+            if file.suffix.lower() == ".gz":
+                check(partial(zip_fault, file))
+            elif file.suffix.lower() == ".parquet":
+                check(partial(_own_fault, file))
+        yield check
+        for done in checks:
+            if fault := done.result():
                 raise LogError(fault)
+
+
+def _own_fault(file: Path) -> str | None:
+    """Of a file that prudent wrote, such as a part of a split."""
+    try:
+        return (
+            f"{file} is damaged: its bytes are not those that were written." if is_damaged(file, sealed=False) else None
+        )
+    except OSError as error:
+        return f"Cannot read {file}: {error.strerror}."
 
 
 def zip_fault(file: Path) -> str | None:

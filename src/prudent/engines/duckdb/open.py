@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from numbers import Integral
 from pathlib import Path
@@ -23,6 +24,7 @@ from prudent.logs.formats import Format, file_format, find_files, first_bytes
 from prudent.logs.intact import intact
 from prudent.logs.json_lines import BOM, LISTS, without_bom
 from prudent.logs.log import Log, Table
+from prudent.logs.page_checksums import Chunk, page_fault
 from prudent.storage.files import TemporaryFolder
 from prudent.storage.quoting import file_text, identifier
 
@@ -41,14 +43,17 @@ def opened(connection: duckdb.DuckDBPyConnection, table: Table) -> Iterator[Open
     """Make the view `source` of a table; DuckDB's errors about its content become a `LogError`."""
     files = find_files(table.source) if table.in_files else []
     folder = TemporaryFolder()
-    with intact(files):
+    with intact(files) as check:
         try:
             if not files:
                 yield _open_memory(connection, table)
                 return
             kind = file_format(files)
             if kind == "parquet":
-                yield _open_parquet(connection, table, files)
+                source = _open_parquet(connection, table, files)
+                for file in files:
+                    check(partial(page_fault, file, _pages(connection, file)))
+                yield source
             elif kind == "csv":
                 yield _open_csv(connection, table, files)
             else:
@@ -117,6 +122,15 @@ def _open_parquet(connection: duckdb.DuckDBPyConnection, table: Table, files: Se
                 )
     listed = ", ".join(map(file_text, files))
     return _select(connection, table, f"read_parquet([{listed}], {options}, union_by_name = true)", "parquet", files)
+
+
+def _pages(connection: duckdb.DuckDBPyConnection, file: Path) -> list[Chunk]:
+    """Where the pages of a file are."""
+    rows = connection.execute(
+        "select coalesce(nullif(dictionary_page_offset, 0), data_page_offset), data_page_offset, total_compressed_size "
+        f"from parquet_metadata({file_text(file)})"
+    ).fetchall()
+    return [Chunk(start := min(first, data), start + size) for first, data, size in rows]
 
 
 def _parquet_columns(connection: duckdb.DuckDBPyConnection, file: Path) -> list[str]:
