@@ -39,7 +39,7 @@ from tests.hostile_logs import LOGS, hostile
 
 CORPUS = Path(__file__).parent / "corpus"
 HANG = 10
-"""Seconds that no input may take."""
+"""Seconds of CPU time that no input may take."""
 WRONG = ("TRACEBACK", "CRASH", "HANG", "DIFFERENCE")
 _TOKENS = [b'"', b"{", b"}", b"[", b"]", b",", b"\n", b"\r\n", b"\t", b"\0", b"\xff", b"null", b"-1", b"1e999", b"PAR1"]
 _TOKENS += [b"9" * 30, b" " * 5000, b"[" * 5000, b"../*", b'""', b"NaN", b"\xef\xbb\xbf", b"\x1f\x8b", b"true", b"~"]
@@ -154,7 +154,7 @@ def read(name: str, content: bytes, folder: Path) -> str:
     ending, reader = READERS[name]
     file = folder / f"input{ending}"
     file.write_bytes(content)
-    started = time.monotonic()
+    started = time.process_time()  # on a busy machine, an input may wait for long; the alarm of a batch ends a deadlock
     try:
         reader(file)
         answer = "ok"
@@ -168,7 +168,7 @@ def read(name: str, content: bytes, folder: Path) -> str:
             f"TRACEBACK {name} {type(error).__name__} at {Path(trace.filename).name}:{trace.lineno} {str(error)[:90]} "
             f"{_kept(file)}"
         )
-    if time.monotonic() - started > HANG:
+    if time.process_time() - started > HANG:
         answer = f"HANG {name}"
     return answer
 
