@@ -113,7 +113,16 @@ def test_a_policy_that_is_replaced_while_it_is_read(log: Path, tmp_path: Path, m
 
 
 @pytest.mark.parametrize(
-    "change", ["-n as n", "0 as n", "-position as position", "position as prev", "null as context", "null as item"]
+    "change",
+    [
+        "position + 10000 as position",
+        "-n as n",
+        "0 as n",
+        "-position as position",
+        "position as prev",
+        "null as context",
+        "null as item",
+    ],
 )
 def test_rows_that_no_log_has(change: str, log: Path, tmp_path: Path) -> None:
     """In the counts of another program, which have no checksum."""
@@ -241,3 +250,12 @@ def test_a_log_that_prudent_wrote(log: Path, tmp_path: Path) -> None:
         file.write_bytes(bytes(content[:at]) + bytes([content[at] ^ 4]) + bytes(content[at + 1 :]))
         with pytest.raises(LogError, match=r"train\.parquet"):
             prudent.count(file)
+
+
+@pytest.mark.parametrize(("size", "code"), [(200_000, 0), (3_000_000, 3), (40_000_000, 3)])
+def test_a_field_above_the_limit(size: int, code: int, tmp_path: Path) -> None:
+    """A line of 40 MB was dropped without a word, and the list counted without it."""
+    file = tmp_path / "log.csv"
+    file.write_text(f"impression,context,item,position,click\n1,c,a,1,0\n1,c,{'x' * size},2,1\n")
+    done = run("count", file, "--layout", "rows", "-o", tmp_path / "counts.parquet")
+    assert (done.code, "log.csv" in done.text) == (code, code == 3), done.text

@@ -22,7 +22,7 @@ from prudent.engines.duckdb.engine import DuckDB
 from prudent.engines.duckdb.open import INTEGERS
 from prudent.engines.spark.engine import Spark
 from prudent.logs.formats import find_files, parquet_files
-from prudent.logs.log import Candidates
+from prudent.logs.log import MOST_POSITIONS, Candidates
 from prudent.storage.counts_file import CELL_KEYS, check_bytes, counts_footer, counts_manifest, write_counts_file
 from prudent.storage.digest import Digest, digest_lists
 from prudent.storage.files import TemporaryFolder, replacing
@@ -353,8 +353,8 @@ def _check_content(connection: duckdb.DuckDBPyConnection, file: Path, tally: Tal
         check_bytes(file, read_footer(connection, file))
         ((wrong,),) = connection.execute(
             f"select count(*) from read_parquet({file_text(file)}, hive_partitioning = false) where "
-            "coalesce(n < 1 or position < 0 or (position > 0 and (prev < 0 or prev >= position or item is null)) "
-            "or context is null, true)"
+            f"coalesce(n < 1 or position < 0 or position > {MOST_POSITIONS} or context is null "
+            "or (position > 0 and (prev < 0 or prev >= position or item is null)), true)"
         ).fetchall()
         lists = count_lists(connection, file)
     except (duckdb.Error, OSError) as error:

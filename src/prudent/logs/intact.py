@@ -12,6 +12,7 @@ from prudent.base.errors import LogError
 from prudent.storage.checksum import is_damaged
 from prudent.storage.locks import unchanged
 
+_BLOCK = 1 << 20
 Check = Callable[[], str | None]
 """Why a file is damaged, or None."""
 
@@ -29,6 +30,8 @@ def intact(files: Sequence[Path]) -> Iterator[Callable[[Check], None]]:
             checks.append(pool.submit(fault))
 
         for file in files:
+            if {".csv", ".tsv"} & {ending.lower() for ending in file.suffixes}:
+                check(partial(_line_fault, file))
             if file.suffix.lower() == ".gz":
                 check(partial(zip_fault, file))
             elif file.suffix.lower() == ".parquet":
@@ -37,6 +40,20 @@ def intact(files: Sequence[Path]) -> Iterator[Callable[[Check], None]]:
         for done in checks:
             if fault := done.result():
                 raise LogError(fault)
+
+
+def _line_fault(file: Path) -> str | None:
+    """Whether a line of a CSV file is longer than a block: of lines that fit no buffer, DuckDB drops some silently."""
+    try:
+        with gzip.open(file) if file.suffix.lower() == ".gz" else file.open("rb") as content:
+            while len(block := content.read(_BLOCK)) == _BLOCK:
+                if b"\n" not in block and b"\r" not in block:
+                    return (
+                        f"{file} has a line of more than 1 MB, which no list has. Is a quote or a line break missing?"
+                    )
+    except (OSError, EOFError, zlib.error) as error:
+        return f"{file} is damaged: {error}. Write or copy it again."
+    return None
 
 
 def _own_fault(file: Path) -> str | None:
