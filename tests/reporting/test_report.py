@@ -29,7 +29,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A shop's log in two parts, and what `prudent rank` makes of the first."""
     made = tmp_path_factory.mktemp("report")
     world = shop(seed=0)
-    for name, lists, seed in (("train", 1500, 1), ("held_out", 1000, 2)):
+    for name, lists, seed in (("train", 1200, 1), ("held_out", 800, 2)):
         write_log(world, lists, made / f"{name}.parquet", seed=seed)
     counts = prudent.count(prudent.Log(made / "train.parquet"), to=made / "counts.parquet")
     prudent.rank(counts).write(made / "policy.parquet", made / "scores.parquet")

@@ -148,7 +148,8 @@ def test_nobody_finds_another_reading_by_name() -> None:
         assert not own & {registry[name] for name in registry}
 
 
-@pytest.mark.parametrize("real", [False, pytest.param(True, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("real", [False, True])
 def test_every_reading_is_compared_and_noted(real: bool, tmp_path: Path) -> None:
     log = synthetic_log(0) if real else None
     outcome = CATALOGUE["readings"].run(Bench(Laboratory(), log, repetitions=2))

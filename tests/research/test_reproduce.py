@@ -44,6 +44,7 @@ def test_tables_are_the_same_to_the_byte_in_one_process_and_in_two(tmp_path: Pat
 # --- going on --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("small")
 def test_an_interrupted_experiment_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Interrupted in the second stage, it does not do the first again; the folder is tidy in the end."""
