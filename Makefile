@@ -2,7 +2,7 @@
 #
 #   make demo        a worked example in the terminal
 #   make quick       the tests that need Python packages alone
-#   make test        every test. Java, chromium, Redis, PostgreSQL and npm are installed by apt as root or with sudo;
+#   make test        every test. Java, chromium, Redis, PostgreSQL, npm and g++ are installed by apt as root or with sudo;
 #                    where that is not possible, the last lines name what was not run and how to get it
 #
 # Another Python: make PYTHON=python3.13 test. Another place for the environment: make VENV=/tmp/venv test.
@@ -23,14 +23,14 @@ unexport PYTHONDONTWRITEBYTECODE
 help:  ## show this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1	\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 18
 
-demo: $(VENV)/.core  ## a worked example in the terminal
+demo: $(VENV)/.kernel  ## a worked example in the terminal
 	$(BIN)/prudent demo
 
-quick: $(VENV)/.test  ## the tests that need Python packages alone
+quick: $(VENV)/.test $(VENV)/.kernel  ## the tests that need Python packages alone
 	$(BIN)/pytest -n $(JOBS)
 
 # Coverage is for CI: it takes a third more time, and means something only where no test is left out.
-test: $(VENV)/.test  ## every test; installs the programs they need, where it may
+test: $(VENV)/.test $(VENV)/.kernel  ## every test; installs the programs they need, where it may
 	$(BIN)/python tests/programs.py install
 	$(BIN)/pytest -n $(JOBS) --all $(if $(CI),--cov --cov-fail-under=95)
 
@@ -62,7 +62,7 @@ docs: $(VENV)/.docs $(VENV)/.test  ## check the examples of the pages, then buil
 	$(BIN)/pytest --quiet tests/docs/test_site.py
 	@echo "The pages are in docs/_build; start at docs/_build/index.html"
 
-bench: $(VENV)/.test  ## speed and memory, as ratios in one run (PART=clax, plain, sizes, pairs, spark, evaluate)
+bench: $(VENV)/.test $(VENV)/.kernel  ## speed and memory, as ratios in one run (PART=clax, plain, sizes, pairs, spark, evaluate)
 	$(BIN)/python -m benchmarks $(PART)
 
 clean:  ## remove the environment and everything that was built
@@ -79,6 +79,11 @@ $(VENV)/.core: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
 	$(BIN)/python -m pip install --quiet --editable .
+	@touch $@
+
+# pip compiles the kernel too, and says nothing where it cannot; and its source changes without pyproject.toml.
+$(VENV)/.kernel: $(VENV)/.core $(wildcard src/prudent/engines/kernel/*.h src/prudent/engines/kernel/*.cpp)
+	@$(BIN)/python -m prudent.engines.kernel || true
 	@touch $@
 
 $(VENV)/.%: $(VENV)/.core

@@ -9,6 +9,7 @@ A marker is a tier of the test suite. `pytest` alone leaves all tiers out and ne
 
 import os
 import re
+import runpy
 import shutil
 import subprocess
 import sys
@@ -19,6 +20,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 AXE = "axe-core@4.14.0"
+KERNEL = runpy.run_path(str(Path(__file__).parents[1] / "src/prudent/engines/kernel/build.py"))
 
 
 @dataclass(frozen=True)
@@ -94,10 +96,18 @@ def find_postgres(name: str) -> str | None:
     )
 
 
+def find_sanitizer() -> str | None:
+    """The library that a C++ compiler has to check memory accesses."""
+    command = KERNEL["compiler"]()
+    library = (_answers(command[0], "-print-file-name=libasan.so") or "").strip() if command else ""
+    return library if Path(library).is_absolute() else None
+
+
 JAVA = Program("Java 17", find_java, ("openjdk-17-jre-headless", "openjdk-21-jre-headless"))
 CHROMIUM = Program("chromium", find_chromium, ("chromium",))
 AXE_CORE = Program("axe-core", find_axe, ("npm",))  # `install` fetches it by npm
 REDIS = Program("Redis", lambda: shutil.which("redis-cli") and shutil.which("redis-server"), ("redis-server",))
+GXX = Program("g++", find_sanitizer, ("g++",))
 CURL = Program("curl", lambda: shutil.which("curl"), ("curl",))
 DATA = Program(
     "real click logs and labels",
@@ -117,6 +127,7 @@ TIERS = {
         Tier("redis", "loads exports into Redis", (REDIS,)),
         Tier("postgres", "loads exports into PostgreSQL", (POSTGRES,)),
         Tier("curl", "sends exports over HTTP", (CURL,)),
+        Tier("sanitizer", "checks the memory accesses of the compiled kernel", (GXX,)),
         Tier("data", "reads files that are not ours to ship", (DATA,)),
         Tier("slow", "long: simulates until a claim is certain, or is killed again and again"),
     )
@@ -156,6 +167,8 @@ def install() -> None:
     if AXE_CORE in missing and shutil.which("npm"):
         into = str(Path(sys.prefix, "axe"))
         subprocess.run(["npm", "install", "--silent", "--no-audit", "--no-fund", "--prefix", into, AXE], check=False)
+    # The compiler may have come after the package.
+    subprocess.run([sys.executable, "-m", "prudent.engines.kernel"], check=False)
 
 
 def venv() -> None:

@@ -1,0 +1,104 @@
+"""Counting lists: a compiled kernel, and its twin in NumPy that gives the same bytes.
+
+The kernel is compiled when prudent is installed. Without it, or with ``PRUDENT_KERNEL=numpy``, the twin counts.
+"""
+
+import ctypes
+import os
+from collections.abc import Iterator, Sequence
+from functools import cache, partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prudent.engines.kernel import build, library, twin
+from prudent.engines.kernel.counted import Choose, Counted, Types, kind
+from prudent.storage.arrow import StreamError, formats, stream_of
+from prudent.storage.run import LONGEST, Run, WholeLists
+
+__all__ = ["Counted", "compiled", "count", "distinct", "merge"]
+
+_CLICKS = "cCsSiIlLb"
+
+
+def count(
+    stream: object, types: str, *, budget: int, max_positions: int, text_files: bool, choose: Choose
+) -> Iterator[Counted]:
+    """Count an Arrow stream of (context, items, clicks, fault, copies), one `Counted` for each budget of bytes.
+
+    `stream` is the capsule of ``__arrow_c_stream__``. `types` are Arrow's letters of contexts, items and clicks: ``u``
+    is text. `fault` (32 bits) is the number of a reason to reject a list that is known already, or 0; `copies` (64
+    bits) is how often the list counts in the tally. `text_files` rejects names with a NUL byte. An empty stream gives
+    one empty `Counted`.
+    """
+    if not 0 < max_positions <= LONGEST:
+        raise ValueError(f"at most {LONGEST} positions, not {max_positions}")
+    pointer = stream_of(stream)
+    checked = _types(formats(pointer), types)
+    kernel = _kernel()
+    counting = partial(library.count, kernel) if kernel else twin.count
+    counts = counting(
+        pointer,
+        checked,
+        budget=max(budget, 1),
+        max_positions=max_positions,
+        text_files=text_files,
+        choose=choose,
+    )
+    for number, counted in enumerate(counts):
+        if not number or counted.tally.any():  # the budget may have been full where the stream ended
+            yield counted
+
+
+def merge(runs: Sequence[Run], weights: Sequence[int]) -> tuple[Run, list[NDArray[np.uint32]]]:
+    """The sum of runs, each of whose lists counts `weights` times, and where the pairs of each are in it."""
+    kinds = {(kind(run.contexts), kind(run.items)) for run in runs}
+    if len(kinds) != 1 or min(weights) < 0:
+        raise ValueError("runs to merge must have names of one type, and weights of at least 0")
+    kernel = _kernel()
+    return library.merge(kernel, runs, weights) if kernel else twin.merge(runs, weights)
+
+
+def distinct(lists: WholeLists) -> WholeLists:
+    """The same lists, sorted, and equal ones as one; no list is empty, and `items` has one place for each position."""
+    positions = int(np.sum(lists.size, dtype=np.int64))
+    if (
+        not len(lists.context) == len(lists.size) == len(lists.n)
+        or not len(lists.items) == len(lists.clicks) == positions
+    ):
+        raise ValueError("lists whose columns do not fit together")
+    if not np.all(lists.size):
+        raise ValueError("an empty list")
+    kernel = _kernel()
+    return library.distinct(kernel, lists) if kernel else twin.distinct(lists)
+
+
+def compiled() -> bool:
+    """Whether the compiled kernel counts, and not its twin."""
+    return _kernel() is not None
+
+
+def _kernel() -> ctypes.CDLL | None:
+    return None if os.environ.get("PRUDENT_KERNEL") == "numpy" else _loaded()
+
+
+@cache
+def _loaded() -> ctypes.CDLL | None:
+    try:
+        kernel = library.load(build.LIBRARY)
+    except OSError:
+        return None
+    return kernel if kernel.prudent_digest().decode() == build.digest() else None
+
+
+def _types(columns: list[str], types: str) -> Types:
+    """The types of a stream's columns, checked against those that are expected."""
+    context, item, click = tuple(types)
+    if context not in "ulL" or item not in "ulL" or click not in _CLICKS:
+        raise ValueError(f"names and clicks of the types {types!r}")
+    expected = [context, f"+l.{item}", f"+l.{click}", "i", "l"]
+    narrow = [column.replace("+L", "+l").replace("U", "u") for column in columns]
+    if narrow != expected:
+        raise StreamError(f"the columns of the stream have the types {columns}, not {expected}")
+    wide = ("U" in columns[0], "+L" in columns[1], "U" in columns[1], "+L" in columns[2])
+    return Types(context, item, click, wide)

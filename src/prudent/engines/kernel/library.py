@@ -1,0 +1,158 @@
+"""The compiled kernel."""
+
+import ctypes
+import weakref
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prudent.engines.kernel.counted import Choose, Counted, Types, chosen, kind
+from prudent.storage.arrow import StreamError
+from prudent.storage.run import NameColumn, Run, WholeLists
+
+_DTYPES = {"u": "u1", "l": "<i8", "L": "<u8"}
+_Address = ctypes.c_void_p
+
+
+class _Types(ctypes.Structure):
+    _fields_ = (
+        *((name, ctypes.c_char) for name in ("context", "item", "click")),
+        *((f"wide_{name}", ctypes.c_bool) for name in ("context", "items", "item", "clicks")),
+    )
+
+
+class _View(ctypes.Structure):
+    _fields_ = (
+        *(
+            (name, _Address)
+            for name in ("contexts", "items", "context_ends", "item_ends", "pairs", "cells", "code", "n")
+        ),
+        ("size", ctypes.c_int64),
+        ("weight", ctypes.c_uint64),
+        ("places", _Address),
+    )
+
+
+def load(path: Path) -> ctypes.CDLL:
+    """The kernel in a file, or `OSError`."""
+    library = ctypes.CDLL(str(path))
+    letter, number, flag = ctypes.c_char, ctypes.c_int64, ctypes.c_bool
+    functions: dict[str, tuple[Any, list[Any]]] = {
+        "digest": (ctypes.c_char_p, []),
+        "count": (_Address, [_Address, number, ctypes.POINTER(_Types), number, flag]),
+        "lists": (None, [_Address, _Address]),
+        "distinct": (_Address, [number, *[_Address] * 5]),
+        "merge": (_Address, [ctypes.POINTER(_View), number, letter, letter]),
+        "free": (None, [_Address]),
+        "error": (ctypes.c_char_p, [_Address]),
+        "exhausted": (flag, [_Address]),
+        "column": (_Address, [_Address, ctypes.c_int, ctypes.POINTER(number)]),
+    }
+    try:
+        for name, (result, arguments) in functions.items():
+            function = getattr(library, f"prudent_{name}")
+            function.restype, function.argtypes = result, arguments
+    except AttributeError as error:
+        raise OSError(str(error)) from None
+    return library
+
+
+class _Result:
+    """What the kernel returned; freed when no array of it is left."""
+
+    def __init__(self, library: ctypes.CDLL, address: int | None) -> None:
+        if not address:
+            raise MemoryError
+        self._library, self.address = library, address
+        weakref.finalize(self, library.prudent_free, address).atexit = False
+        self.check()
+
+    def check(self) -> None:
+        if error := self._library.prudent_error(self.address):
+            raise MemoryError if error == b"out of memory" else StreamError(error.decode(errors="replace"))
+
+    def column(self, number: int, dtype: str) -> NDArray[Any]:
+        """A column in place."""
+        size = ctypes.c_int64()
+        address = self._library.prudent_column(self.address, number, ctypes.byref(size))
+        if not size.value:
+            return np.zeros(0, dtype)
+        memory = (ctypes.c_char * size.value).from_address(address)
+        memory.owner = self  # type: ignore[attr-defined]  # the array keeps the memory, and that keeps this
+        return np.frombuffer(memoryview(memory), dtype)
+
+    def run(self, context: str, item: str) -> Run:
+        names = [
+            NameColumn(self.column(at, _DTYPES[form]), self.column(at + 1, "<i8") if form == "u" else None)
+            for at, form in ((0, context), (2, item))
+        ]
+        dtypes = ("<u4", "<u4", "<u4", "<u8")
+        return Run(names[0], names[1], *(self.column(at, dtype) for at, dtype in enumerate(dtypes, start=4)))
+
+    def lists(self) -> WholeLists:
+        dtypes = ("<u4", "<u4", "<u4", "?", "<u8")
+        return WholeLists(*(self.column(at, dtype) for at, dtype in enumerate(dtypes, start=10)))
+
+
+def count(
+    library: ctypes.CDLL,
+    stream: Any,
+    types: Types,
+    *,
+    budget: int,
+    max_positions: int,
+    text_files: bool,
+    choose: Choose,
+) -> Iterator[Counted]:
+    """Count a stream, one `Counted` for each budget of bytes."""
+    letters = (types.context.encode(), types.item.encode(), types.click.encode())
+    given = _Types(*letters, *types.wide)
+    while True:
+        address = library.prudent_count(
+            ctypes.cast(stream, _Address), budget, ctypes.byref(given), max_positions, text_files
+        )
+        result = _Result(library, address)
+        run = result.run(types.context, types.item)
+        contexts = chosen(choose, run, result.column(9, "<i8").copy())  # gone with the other lists
+        library.prudent_lists(result.address, contexts.ctypes.data if contexts.any() else None)
+        result.check()
+        exhausted = library.prudent_exhausted(result.address)
+        yield Counted(run, result.lists(), result.column(8, "<i8"))
+        if exhausted:
+            return
+
+
+def distinct(library: ctypes.CDLL, lists: WholeLists) -> WholeLists:
+    """The same lists, sorted, and equal ones as one."""
+    dtypes = {"context": "<u4", "size": "<u4", "items": "<u4", "clicks": "?", "n": "<u8"}
+    columns = [np.ascontiguousarray(getattr(lists, name), dtype) for name, dtype in dtypes.items()]
+    address = library.prudent_distinct(len(columns[0]), *(column.ctypes.data for column in columns))
+    return _Result(library, address).lists()
+
+
+def merge(library: ctypes.CDLL, runs: Sequence[Run], weights: Sequence[int]) -> tuple[Run, list[NDArray[np.uint32]]]:
+    """The sum of runs whose names are of one kind, and where the pairs of each are in it."""
+    kept, places = [], [np.zeros(len(run.cells), np.uint32) for run in runs]  # arrays that the views point to
+    views = (_View * len(runs))()
+    for view, run, weight in zip(views, runs, weights, strict=True):
+        columns = {
+            "contexts": run.contexts.values,
+            "items": run.items.values,
+            "context_ends": run.contexts.ends,
+            "item_ends": run.items.ends,
+            **{name: getattr(run, name) for name in ("pairs", "cells", "code", "n")},
+        }
+        for name, column in columns.items():
+            if column is not None:
+                kept.append(np.ascontiguousarray(column))
+                setattr(view, name, kept[-1].ctypes.data)
+        view.size, view.weight = len(run.pairs), weight
+    for view, place in zip(views, places, strict=True):
+        view.places = place.ctypes.data
+    context, item = kind(runs[0].contexts), kind(runs[0].items)
+    address = library.prudent_merge(views, len(runs), context.encode(), item.encode())
+    del kept
+    return _Result(library, address).run(context, item), places

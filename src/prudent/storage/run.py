@@ -1,0 +1,208 @@
+"""A run: the counts of some lists, sorted by context, item and code. Counts files keep one, and runs add up.
+
+Names are sorted byte by byte, or by number, so that they never need to be looked up: a pair's place is its number.
+"""
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prudent.storage.arrow import Column, numbers
+
+LONGEST = (1 << 14) - 1
+"""Positions that a code has room for."""
+
+
+@dataclass(frozen=True)
+class NameColumn:
+    """Names one after the other: the bytes of texts and where each ends, or integers."""
+
+    values: NDArray[Any]  # uint8 for texts, or else int64 or uint64
+    ends: NDArray[np.int64] | None = None  # of texts
+
+    def __len__(self) -> int:
+        return len(self.values if self.ends is None else self.ends)
+
+    def __getitem__(self, row: int) -> str | int:
+        if self.ends is None:
+            return int(self.values[row])
+        return self.values[self._start(row) : self.ends[row]].tobytes().decode()
+
+    @property
+    def kind(self) -> str:
+        """DuckDB's type of the names."""
+        return "VARCHAR" if self.ends is not None else "UBIGINT" if self.values.dtype.kind == "u" else "BIGINT"
+
+    def find(self, name: str | int) -> int | None:
+        """The place of a name among sorted ones."""
+        wanted: Any = name.encode() if isinstance(name, str) else name
+        if isinstance(name, str) != (self.ends is not None):
+            return None
+        at = bisect_left(range(len(self)), wanted, key=self.raw)
+        return at if at < len(self) and self.raw(at) == wanted else None
+
+    def raw(self, row: int) -> bytes | int:
+        """A name as it is sorted."""
+        row = range(len(self))[row]
+        return int(self.values[row]) if self.ends is None else self.values[self._start(row) : self.ends[row]].tobytes()
+
+    def _start(self, row: int) -> int:
+        return int(self.ends[row - 1]) if row and self.ends is not None else 0
+
+    def slice(self, first: int, last: int) -> "NameColumn":
+        """The names from `first` up to but not including `last`; nothing is copied but the ends."""
+        if self.ends is None:
+            return NameColumn(self.values[first:last])
+        start = self._start(first) if first < last else 0
+        ends = self.ends[first:last]
+        return NameColumn(self.values[start : int(ends[-1]) if len(ends) else start], ends - start)
+
+    def take(self, rows: NDArray[Any]) -> "NameColumn":
+        """Some names, in any order."""
+        if self.ends is None:
+            return NameColumn(self.values[rows])
+        start = np.append(0, self.ends[:-1])[rows] if len(self.ends) else np.zeros(0, np.int64)
+        size = self.ends[rows] - start
+        ends = np.cumsum(size)
+        byte = np.arange(ends[-1] if len(ends) else 0) + np.repeat(start - ends + size, size)
+        return NameColumn(self.values[byte], ends)
+
+    @staticmethod
+    def concatenated(columns: "Sequence[NameColumn]") -> "NameColumn":
+        """Columns of one kind, one after the other."""
+        values = np.concatenate([column.values for column in columns])
+        if columns[0].ends is None:
+            return NameColumn(values)
+        before = np.cumsum([0, *(len(column.values) for column in columns[:-1])])
+        ends = [column.ends + add for column, add in zip(columns, before, strict=True) if column.ends is not None]
+        return NameColumn(values, np.concatenate(ends))
+
+    @property
+    def column(self) -> Column:
+        """For a table that others read."""
+        if self.ends is None:
+            return numbers(self.values)
+        return Column("u", np.ones(len(self.ends), bool), self.values, np.append(0, self.ends))
+
+    @classmethod
+    def of(cls, column: Column) -> "NameColumn":
+        """From a column that was read; a copy, since a batch is gone when the next one is asked for."""
+        if column.offsets is None:
+            return cls(column.values.copy())
+        first, last = int(column.offsets[0]), int(column.offsets[-1])
+        return cls(column.values[first:last].copy(), column.offsets[1:] - first)
+
+    def to_list(self) -> list[str | int]:
+        """As Python objects, for people and tests."""
+        return [self[row] for row in range(len(self))]
+
+
+NO_NAMES = NameColumn(np.zeros(0, np.int64))
+
+
+@dataclass(frozen=True)
+class Run:
+    """Contexts in the order of their names, the pairs of each in the order of items, and the cells of each by code.
+
+    A code is a way of being shown: ``position << 16 | prev << 2 | click << 1 | more``.
+    """
+
+    contexts: NameColumn
+    items: NameColumn  # one for each pair
+    pairs: NDArray[np.uint32]  # of each context
+    cells: NDArray[np.uint32]  # of each pair
+    code: NDArray[np.uint32]  # of each cell
+    n: NDArray[np.uint64]  # how often it occurred
+
+    @cached_property
+    def first_pair(self) -> NDArray[np.int64]:
+        """Of each context, and the number of all pairs behind them."""
+        return np.append(0, np.cumsum(self.pairs, dtype=np.int64))
+
+    @cached_property
+    def first_cell(self) -> NDArray[np.int64]:
+        """Of each context, and the number of all cells behind them."""
+        return np.append(0, np.cumsum(self.cells, dtype=np.int64))[self.first_pair]
+
+    @property
+    def lists(self) -> int:
+        """How many lists were counted: each has exactly one first position."""
+        return int(self.n[self.code >> 16 == 1].sum())
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of its arrays."""
+        names = [
+            part for names in (self.contexts, self.items) for part in (names.values, names.ends) if part is not None
+        ]
+        return sum(array.nbytes for array in (*names, self.pairs, self.cells, self.code, self.n))
+
+    def slice(self, first: int, last: int) -> "Run":
+        """The contexts from `first` up to but not including `last`; hardly anything is copied."""
+        pairs = slice(*self.first_pair[[first, last]].tolist())
+        cells = slice(*self.first_cell[[first, last]].tolist())
+        return Run(
+            self.contexts.slice(first, last),
+            self.items.slice(pairs.start, pairs.stop),
+            self.pairs[first:last],
+            self.cells[pairs],
+            self.code[cells],
+            self.n[cells],
+        )
+
+    def only(self, contexts: NDArray[np.bool_]) -> "Run":
+        """Some of the contexts."""
+        pairs = np.repeat(contexts, self.pairs)
+        cells = np.repeat(pairs, self.cells)
+        return Run(
+            self.contexts.take(np.flatnonzero(contexts)),
+            self.items.take(np.flatnonzero(pairs)),
+            self.pairs[contexts],
+            self.cells[pairs],
+            self.code[cells],
+            self.n[cells],
+        )
+
+    @staticmethod
+    def concatenated(runs: "Sequence[Run]") -> "Run":
+        """Runs of consecutive contexts, one after the other."""
+        if len(runs) == 1:
+            return runs[0]
+        arrays = ([getattr(run, name) for run in runs] for name in ("pairs", "cells", "code", "n"))
+        return Run(
+            NameColumn.concatenated([run.contexts for run in runs]),
+            NameColumn.concatenated([run.items for run in runs]),
+            *map(np.concatenate, arrays),
+        )
+
+
+@dataclass(frozen=True)
+class WholeLists:
+    """Whole lists of some contexts of a run, and how often each was shown and clicked in that way.
+
+    They are sorted by context, then by items, then by clicks, each from the top down; a list that another one begins
+    with comes first. Equal lists are one.
+    """
+
+    context: NDArray[np.uint32]  # of each list: its number in the run
+    size: NDArray[np.uint32]  # of each list: its items
+    items: NDArray[np.uint32]  # of each position of each list: the place of its item among those of its context
+    clicks: NDArray[np.bool_]  # of each position of each list
+    n: NDArray[np.uint64]  # of each list
+
+    def where(self, lists: NDArray[np.bool_]) -> "WholeLists":
+        """Some of the lists."""
+        if lists.all():
+            return self
+        places = np.repeat(lists, self.size)
+        return WholeLists(self.context[lists], self.size[lists], self.items[places], self.clicks[places], self.n[lists])
+
+    def slice(self, first: int, last: int) -> "WholeLists":
+        """The lists of these contexts, which are numbered from 0."""
+        found = self.where((self.context >= first) & (self.context < last))
+        return replace(found, context=found.context - np.uint32(first))
