@@ -28,6 +28,7 @@ BARE_LISTS = """
             click = 1 as click, last > position as more
         from exploded
     )
+    select context, item, position, prev, click, more, count(*) as n from impressions group by all
 """
 
 
@@ -48,12 +49,10 @@ def bare(log: str, target: str) -> None:
     """The histogram query alone: no checks, no reasons, no manifest; the same Parquet file at the end."""
     import duckdb
 
-    from prudent.counts.count import QUERY
-
     connection = duckdb.connect(config={"memory_limit": MEMORY, "temp_directory": target})
     connection.execute("set preserve_insertion_order = false")
     connection.execute(
-        f"copy ({BARE_LISTS.format(log=log)} {QUERY}) to '{target}/bare.parquet' (format parquet, compression zstd)"
+        f"copy ({BARE_LISTS.format(log=log)}) to '{target}/bare.parquet' (format parquet, compression zstd)"
     )
 
 
@@ -138,13 +137,11 @@ def make_texts(log: str, target: str) -> None:
 
 
 def shape(counts: str) -> dict[str, int]:
-    """How many rows, pairs and contexts counts have."""
+    """How many cells (one row each in `Counts.sql`), pairs and contexts counts have."""
     import duckdb
 
-    connection = duckdb.connect(config={"memory_limit": "4GB", "temp_directory": f"{counts}.spill"})
-    totals = connection.execute(
-        "select count(*), count(distinct (context, item)), count(distinct context) "
-        f"from read_parquet('{counts}', hive_partitioning = false)"
+    totals = duckdb.execute(
+        f"select sum(len(code)), sum(len(items)), count(*) from read_parquet('{counts}')"
     ).fetchall()
     return dict(zip(("rows", "pairs", "contexts"), totals[0], strict=True))
 

@@ -9,52 +9,75 @@ agree, and items stand at two positions each, which is what identifies a positio
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from benchmarks.logs import megabytes
 from benchmarks.measuring import Figure, folder, measure, report, say
 
+if TYPE_CHECKING:
+    from prudent.base.arrays import IntArray
+    from prudent.storage.counts_file import Piece
+    from prudent.storage.run import NameColumn
+
 PAIRS = int(os.environ.get("PAIRS", 100_000_000))
 MEMORY, MOST_MEMORY = "4GB", 4.0  # what is asked for, and what may be seen, in GB
 ITEMS, LENGTH, LOWER = 50, 10, 3  # of a context, of a list, and how much lower an item stands in the second order
-STRIDE = 48_271  # shares no factor with a round number: steps of it visit every pair once, in no order of contexts
+AT_ONCE = 20_000  # contexts that are made at a time
 
-CELLS = f"""
-    with pairs as (
-        select pair // {ITEMS} as context, pair // {LENGTH} as shown, pair % {LENGTH} as place, pair
-        from (select (range * {STRIDE}) % {{pairs}} as pair from range({{pairs}}))
-    ),
-    clicked as (
-        select *, 1 + (hash(shown) % {LENGTH})::integer as clicked, (place + {LOWER}) % {LENGTH} + 1 as lower,
-            1 + (hash(shown + 1_000_000_007) % 40)::bigint as skipped_lists,
-            1 + (hash(shown + 2_000_000_011) % 40)::bigint as clicked_lists
-        from pairs
-    ),
-    cells as (
-        select context, pair, (place + 1)::integer as position, 0 as prev, false as click, false as more,
-            skipped_lists as n
-        from clicked
-        union all
-        select context, pair, lower::integer, case when clicked < lower then clicked else 0 end, clicked = lower,
-            clicked > lower, clicked_lists
-        from clicked
-    )
-    select 'query ' || context as context, 'item-' || pair as item, position, prev, click, more, n from cells
-"""
+
+def names(prefix: bytes, numbers: "IntArray") -> "NameColumn":
+    """A prefix and nine digits: as text they are in the order of the numbers."""
+    from prudent.storage.run import NameColumn
+
+    digits = numbers[:, None] // 10 ** np.arange(8, -1, -1) % 10 + ord("0")
+    start = np.broadcast_to(np.frombuffer(prefix, np.uint8), (len(numbers), len(prefix)))
+    text = np.hstack([start, digits.astype(np.uint8)])
+    return NameColumn(text.ravel(), np.arange(1, len(numbers) + 1) * text.shape[1])
+
+
+def pieces(pairs: int) -> "Iterator[Piece]":
+    """Two cells for each pair, in the order of their codes."""
+    from prudent.storage.counts_file import Piece, empty_piece
+    from prudent.storage.run import Run
+
+    for first in range(0, pairs // ITEMS, AT_ONCE):
+        contexts = np.arange(first, min(first + AT_ONCE, pairs // ITEMS))
+        pair = (contexts[:, None] * ITEMS + np.arange(ITEMS)).ravel()
+        random = np.random.default_rng(first)
+        clicked, skips, clicks = (
+            np.repeat(random.integers(1, most + 1, len(pair) // LENGTH), LENGTH) for most in (LENGTH, 40, 40)
+        )
+        position = pair % LENGTH + 1
+        lower = (pair % LENGTH + LOWER) % LENGTH + 1
+        skipped = position << 16
+        after = lower << 16 | np.where(clicked < lower, clicked, 0) << 2 | (clicked == lower) << 1 | (clicked > lower)
+        code, n = np.stack([skipped, after], axis=1), np.stack([skips, clicks], axis=1)
+        order = np.argsort(code, axis=1)
+        run = Run(
+            names(b"query ", contexts),
+            names(b"item-", pair),
+            np.full(len(contexts), ITEMS, np.uint32),
+            np.full(len(pair), 2, np.uint32),
+            np.take_along_axis(code, order, axis=1).ravel().astype(np.uint32),
+            np.take_along_axis(n, order, axis=1).ravel().astype(np.uint64),
+        )
+        yield Piece(run, empty_piece("VARCHAR", "VARCHAR").lists)
 
 
 def make_counts(target: str, pairs: str) -> None:
-    """A file of counts like any other, in no order, as an engine leaves it."""
+    """A file of counts like any other."""
     import duckdb
 
     from prudent.storage.counts_file import write_counts_file
     from prudent.storage.manifest import Source, Tally
 
-    connection = duckdb.connect(config={"memory_limit": MEMORY, "temp_directory": f"{target}.spill"})
-    connection.execute("set preserve_insertion_order = false")
-    cells = CELLS.format(pairs=pairs)
-    ((lists,),) = connection.execute(f"select sum(n)::bigint from ({cells}) where position = 1").fetchall()
-    write_counts_file(connection, Path(target), cells=cells, lists=None, source=Source((), Tally(lists)))
+    lists = sum(piece.run.lists for piece in pieces(int(pairs)))
+    with duckdb.connect(config={"memory_limit": MEMORY}) as connection:
+        write_counts_file(connection, Path(target), pieces(int(pairs)), source=Source((), Tally(lists)))
 
 
 def rank(counts: str, policy: str) -> None:

@@ -24,6 +24,7 @@ import prudent
 from prudent.base.errors import CountsError, LogError, NotIdentifiedError, PolicyError, PrudentError, UsageError
 from prudent.base.text import plain
 from prudent.logs.log import Layout
+from prudent.storage.counts_file import COLUMNS as COUNTS_COLUMNS
 from tests.command import run
 
 LISTS = 200  # so that one bad list is within the 1 % that is put up with, and three are not
@@ -684,8 +685,7 @@ NAMES = [
 
 
 def survivors(source: Any, layout: Layout = "lists") -> list[object]:
-    counts = prudent.count(prudent.Log(source, layout=layout))
-    return [context for (context,) in counts.index.connection.execute("select context from contexts").fetchall()]
+    return list[object](prudent.count(prudent.Log(source, layout=layout)).index.names.to_list())
 
 
 @pytest.mark.parametrize("form", WRITERS)
@@ -803,7 +803,7 @@ def test_log_with_wrong_settings() -> None:
 # --- damaged counts, limits -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("column", ["context", "item", "position", "prev", "click", "more", "n", "items", "clicks"])
+@pytest.mark.parametrize("column", COUNTS_COLUMNS)
 @pytest.mark.parametrize("damage", ["missing", "struct"])
 def test_counts_with_a_damaged_column(column: str, damage: str, tmp_path: Path) -> None:
     lists = {"context": ["q"] * 4, "items": [["a", "b"]] * 4, "clicks": [[0, 1]] * 4}

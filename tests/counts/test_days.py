@@ -302,7 +302,7 @@ def test_compact(week: Path) -> None:
     done = prudent.compact(week, before="2026-11-05")
     assert done.file == week / "day=2026-11-01..2026-11-04" / "counts.parquet"
     assert (done.before, done.first, done.last) == (date(2026, 11, 5), date(2026, 11, 1), date(2026, 11, 4))
-    assert (done.days, done.rows_before, done.rows_after) == (4, 4 * 9, 9)  # 6 cells and 3 lists
+    assert (done.days, done.cells_before, done.cells_after) == (4, 4 * 6, 6)
     assert done.bytes_before > done.bytes_after == done.file.stat().st_size
     kept = ["day=2026-11-01..2026-11-04", "day=2026-11-05", "day=2026-11-06", "day=2026-11-07"]
     assert names(week) == kept
@@ -417,7 +417,7 @@ def test_compact_on_the_command_line(folder: Path) -> None:
     ran = run("compact", "counts", "--before", "2026-11-03")
     assert ran.code == 0
     assert "Merged 2 days, 2026-11-01 to 2026-11-02, into counts/day=2026-11-01..2026-11-02/counts.parquet." in ran.text
-    assert "rows 36 18" in ran.text
+    assert "cells 24 12" in ran.text
     assert (
         run("compact", "counts", "--before", "0d").text
         == "Nothing to merge: fewer than two days are before 2026-11-03."

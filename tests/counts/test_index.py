@@ -18,7 +18,7 @@ from prudent.counts import index as numbered
 from prudent.counts.cells import Cells
 from prudent.counts.sampling import heaviest, samples
 from tests.reference import LoggedList
-from tests.strategies import quick_counts, table
+from tests.strategies import table
 
 MODELS = ["cm", "dcm", "dcm(tail=truncate)", "dcm(continuation=[.5, .6, .7, .8, .9, 1])", "pbm", "pbm(counts=weighted)"]
 BOUNDS = ["mle", "hoeffding", "bayes", "eb", "eb(pool=context)", "exposure", "hierarchical"]
@@ -86,7 +86,7 @@ def test_nor_with_candidates(counts: prudent.Counts, tmp_path: Path, monkeypatch
     table = pa.table({"context": [c for c, _ in eligible], "item": [i for _, i in eligible]})
     whole = written(counts, tmp_path, candidates=table, min_lists=0)
     in_parts(1, monkeypatch)
-    monkeypatch.setattr(numbered, "_BYTES_TO_JOIN", 1 << 60)  # names find their numbers context by context
+    monkeypatch.setattr(numbered, "_KEPT", 0)  # counts are read anew for every pass
     assert written(counts, tmp_path, candidates=table, min_lists=0) == whole
 
 
@@ -100,12 +100,12 @@ def test_parts_are_the_whole(log: Path, monkeypatch: pytest.MonkeyPatch) -> None
     for name in ("position", "prev", "click", "more", "n"):
         together = np.concatenate([getattr(part.cells, name) for part in parts])
         np.testing.assert_array_equal(together, getattr(whole, name))
-    for part in parts:
-        np.testing.assert_array_equal(
-            part.cells.context + part.first_context, whole.context[part.first_pair :][: part.cells.pairs]
-        )
-    pair = np.concatenate([part.cells.pair + part.first_pair for part in parts])
+    pairs, contexts = (np.cumsum([0, *(getattr(part.cells, name) for part in parts)]) for name in ("pairs", "contexts"))
+    pair = np.concatenate([part.cells.pair + first for part, first in zip(parts, pairs, strict=False)])
     np.testing.assert_array_equal(pair, whole.pair)
+    context = np.concatenate([part.cells.context + first for part, first in zip(parts, contexts, strict=False)])
+    np.testing.assert_array_equal(context, whole.context)
+    assert [name for part in parts for name in part.items.to_list()] == names.whole().items.to_list()
 
 
 def test_some_contexts_are_those_of_the_whole(log: Path) -> None:
@@ -116,21 +116,8 @@ def test_some_contexts_are_those_of_the_whole(log: Path) -> None:
         np.testing.assert_array_equal(getattr(some, name), getattr(expected, name))
 
 
-def test_names_are_numbered_in_their_order_however_many(tmp_path: Path) -> None:
-    """Rowids are the numbers: they must follow the sort, though rows are inserted by several threads."""
-    world = make_world("pbm", contexts=4_000, items=(60, 90), length=10, zipf=0, exploration=9, seed=2)
-    log = write_log(world, 60_000, tmp_path / "log.parquet", seed=2)
-    names = prudent.count(prudent.Log(log), engine=prudent.DuckDB(threads=4)).index
-    assert names.pairs > 122_880  # more than one row group
-    ((wrong,),) = names.connection.execute(
-        "select count(*) from pairs as one join pairs as next on next.rowid = one.rowid + 1 "
-        "where (one.context, one.item) >= (next.context, next.item)"
-    ).fetchall()
-    assert wrong == 0
-
-
-def test_names_of_text_find_their_numbers_context_by_context(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Contexts in a row go by the first and the last name, in the order of text, which is that of bytes."""
+def test_names_are_numbered_in_their_order(tmp_path: Path) -> None:
+    """That of bytes, in any number of pieces."""
     contexts = [
         "",
         "'; drop table pairs; --",
@@ -149,26 +136,13 @@ def test_names_of_text_find_their_numbers_context_by_context(monkeypatch: pytest
     lists: list[LoggedList] = [
         (context, (f"{context}1", "b", "'"), (1, 0, 1)) for context in contexts for _ in range(3)
     ]
-    whole = quick_counts(lists).cells
-    monkeypatch.setattr(numbered, "_BYTES_TO_JOIN", 1 << 60)
-    sliced = prudent.count(prudent.Log(table(lists))).index.whole().cells
-    for name in Cells.__dataclass_fields__:
-        np.testing.assert_array_equal(getattr(sliced, name), getattr(whole, name))
-
-
-def test_memory_is_given_back_to_the_database(log: Path) -> None:
-    names = prudent.count(prudent.Log(log), engine=prudent.DuckDB(memory="500MB")).index
-
-    def limit() -> float:
-        return float(names.connection.execute("select current_setting('memory_limit')").fetchall()[0][0].split()[0])
-
-    before = limit()
-    for _ in range(3):
-        parts = names.parts()
-        next(parts)
-        assert limit() < 0.8 * before
-        parts.close()
-        assert limit() == pytest.approx(before, abs=0.11)  # as DuckDB rounds it
+    counts = prudent.count(prudent.Log(table(lists)))
+    pairs = counts.pairs.fetchall()
+    assert pairs == sorted(pairs, key=lambda pair: (pair[0].encode(), pair[1].encode()))
+    assert counts.index.names.to_list() == sorted(contexts, key=str.encode)
+    assert counts.index.find([*contexts, "none", 7]) == {
+        name: at for at, name in enumerate(counts.index.names.to_list())
+    }
 
 
 # --- learning from some contexts --------------------------------------------------------------------------------------

@@ -47,7 +47,7 @@ def assert_same(actual: ListBatch, lists: list[LoggedList]) -> None:
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sketch, "SAMPLE_LISTS", MOST_LISTS)
     monkeypatch.setattr(sketch.sample_threshold, "__defaults__", (MOST_LISTS,))
-    monkeypatch.setattr("prudent.counts.counts.SAMPLE_LISTS", MOST_LISTS)
+    monkeypatch.setattr("prudent.storage.counts_file.SAMPLE_LISTS", MOST_LISTS)
 
 
 pair = st.sampled_from([("a", "b"), ("b", "a"), ("c", "a")])
@@ -96,8 +96,9 @@ def test_files_without_lists_have_no_sample(tmp_path: Path) -> None:
     full = prudent.count(prudent.Log(table(lists)), to=tmp_path / "full.parquet")
     with duckdb.connect() as connection:
         connection.execute(
-            f"copy (select * exclude (items, clicks) from '{tmp_path}/full.parquet' where position > 0) "
-            f"to '{tmp_path}/bare.parquet' (format parquet, kv_metadata {{prudent_counts: '3'}})"
+            "copy (select * replace (null::bigint[] as list_n, null::integer[] as list_length, null::integer[] as "
+            f"list_items, null::boolean[] as list_clicks) from '{tmp_path}/full.parquet') "
+            f"to '{tmp_path}/bare.parquet' (format parquet, kv_metadata {{prudent_counts: '4'}})"
         )
     bare = prudent.Counts.read(tmp_path / "bare.parquet")
     assert bare == full

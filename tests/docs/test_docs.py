@@ -8,9 +8,9 @@ import pytest
 
 from prudent.bounds import bounds
 from prudent.click_models import click_models
-from prudent.counts.counts import COLUMNS
 from prudent.logs.log import REASONS
 from prudent.policies.baselines import baselines
+from prudent.storage.counts_file import COLUMNS
 
 ROOT = Path(__file__).parents[2]
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)

@@ -19,11 +19,9 @@ from pyspark.sql import SparkSession
 
 import prudent
 from prudent.base.errors import PrudentError
-from prudent.counts.count import QUERY
 from prudent.logs.log import Layout
 from prudent.storage import sketch
 from prudent.storage.manifest import Tally
-from tests.counts.test_counts import SMALL
 from tests.reference import LoggedList
 from tests.strategies import integer_names, logs, plain_names, rows, table, text_names
 
@@ -56,7 +54,7 @@ def assert_same(given: prudent.Log, here: prudent.Log, engine: prudent.Spark, fo
     """DuckDB's counts of one log are Spark's counts of the other, and so is the policy."""
     (one, expected), (other, found) = outcome(given, None), outcome(here, engine)
     assert found == expected  # every row, the types of the columns, and the tally: more than `one == other` looks at
-    if one and other and folder and one.tally.lists and any(cell[4] for cell in expected[0]):
+    if one and other and folder and one.index.clicks:
         assert policy(one, folder / "duckdb.parquet") == policy(other, folder / "spark.parquet")
     return expected
 
@@ -235,42 +233,25 @@ def test_larger_log(kind: str, session: SparkSession, tmp_path: Path) -> None:
 def test_the_sample_of_lists(session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of the same contexts, in one file and in a folder of part files; a repeated list is one row."""
     monkeypatch.setattr(sketch.sample_threshold, "__defaults__", (100,))
+    monkeypatch.setattr(sketch, "SAMPLE_LISTS", 100)
     log = pa.concat_tables([drawn(1_000, 60, 3, lambda what, i: f"{what} {i}")] * 2)
     pq.write_table(log, tmp_path / "log.parquet")
     both = prudent.Log(tmp_path / "log.parquet")
     expected, _, _ = assert_same(both, both, prudent.Spark(session))
-    lists = [row for row in expected if row[2] == 0]
-    assert 2 <= len({row[0] for row in lists}) < 60
-    assert min(row[6] for row in lists) == 2
-    folder = prudent.count(both, engine=prudent.Spark(session), to=tmp_path / "counts")
-    assert len(folder.files) > 1
+    kept = [row[5] for row in expected if row[5] is not None]  # list_n
+    assert 2 <= len(kept) < 60 == len(expected)
+    assert min(n for row in kept for n in row) == 2
+    prudent.count(both, engine=prudent.Spark(session), to=tmp_path / "counts")
     assert duckdb.execute(f"from '{tmp_path}/counts/*.parquet' order by all").fetchall() == expected
 
 
 def test_skewed_log(session: SparkSession, tmp_path: Path) -> None:
-    """A third of all lists are of one context: its cells are summed up before they travel, and travel apart."""
+    """A third of all lists are of one context, and go to one task."""
     pq.write_table(drawn(20_000, 500, 2, lambda what, i: i), tmp_path / "log.parquet")
     many = session.newSession()
     many.conf.set("spark.sql.shuffle.partitions", "8")
     many.conf.set("spark.sql.adaptive.coalescePartitions.enabled", "false")
     many.conf.set("spark.sql.files.openCostInBytes", "128MB")  # so that the files stay apart when they are read back
     prudent.count(prudent.Log(tmp_path / "log.parquet"), engine=prudent.Spark(many), to=tmp_path / "counts")
-    cells = f"from read_parquet('{tmp_path}/counts/*.parquet', filename = true) where position > 0"
-    sizes = [n for (n,) in duckdb.execute(f"select count(*) {cells} group by filename").fetchall()]
-    assert len(sizes) == 8
-    assert max(sizes) < 1.2 * sum(sizes) / len(sizes)
-
-
-def test_the_query_is_the_shared_text(quick: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[str] = []
-    sql = SparkSession.sql
-
-    def ask(session: SparkSession, text: str) -> Any:
-        asked.append(text)
-        return sql(session, text)
-
-    monkeypatch.setattr(SparkSession, "sql", ask)
-    engine, log = prudent.Spark(quick), prudent.Log(quick.createDataFrame(table(SMALL)))
-    prudent.count(log, engine=engine)
-    (text,) = asked
-    assert text.endswith(QUERY)
+    assert len(list((tmp_path / "counts").glob("*.parquet"))) == 8
+    assert prudent.Counts.read(tmp_path / "counts") == prudent.count(tmp_path / "log.parquet")

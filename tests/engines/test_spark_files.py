@@ -176,7 +176,7 @@ def test_most_names_decide_whether_they_are_text_or_integers(folder: Path, spark
     mixed += [{"context": str(i), "items": [7], "clicks": [1]} for i in range(text)]
     Path("mixed.jsonl").write_text(bad.jsonl(mixed))
     _, types, tally = same("mixed.jsonl", "lists", spark)
-    assert types[:2] == [("context", "VARCHAR" if text >= 11 else "BIGINT"), ("item", "BIGINT")]
+    assert types[:2] == [("context", "VARCHAR" if text >= 11 else "BIGINT"), ("items", "BIGINT[]")]
     assert tally.rejected == {ODD: 11 if text >= 11 else text}
 
 
@@ -222,7 +222,7 @@ def test_types_may_differ_where_it_does_not_matter(folder: Path, spark: prudent.
         pq.write_table(pa.table({**({"more": [1]} if number % 2 else {}), **shown}), f"{number}.parquet")
         files.append(f"{number}.parquet")
     _, types, tally = same(files, "lists", spark)
-    assert types[:2] == [("context", "BIGINT"), ("item", "BIGINT")]
+    assert types[:2] == [("context", "BIGINT"), ("items", "BIGINT[]")]
     assert tally == Tally(4)
 
 

@@ -292,7 +292,7 @@ def test_nothing_is_replaced_that_is_not_ours(
     with pytest.raises(UsageError, match="would replace"):
         prudent.rank(counts, engine=engine, to=counts.files[0].parent)
     prudent.count(prudent.Log(str(log)), engine=engine, to=tmp_path / "counts")
-    with pytest.raises(WriteError, match="have the columns context, item, position"):
+    with pytest.raises(WriteError, match="have the columns context, items, cells"):
         prudent.rank(counts, engine=engine, to=tmp_path / "counts")
 
 

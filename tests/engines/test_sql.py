@@ -5,7 +5,6 @@ import re
 import duckdb
 import pytest
 
-from prudent.engines.duckdb.reject import IMPRESSIONS as IN_DUCKDB
 from prudent.engines.sql import rules
 from prudent.engines.sql.dialect import DUCKDB, SPARK, Dialect
 from prudent.logs.log import CODE
@@ -43,21 +42,3 @@ def test_rules_in_duckdb(items: list[str | None], clicks: list[int], reason: str
     lists = "select 'c' as context, ?::varchar[] as items, ?::int[] as clicks, 0 as fault"
     actual = duckdb.execute(f"select {rules.rejection(DUCKDB, 4, text=['items'])} from ({lists})", [items, clicks])
     assert actual.fetchall() == [(CODE[reason] if reason else 0,)]
-
-
-def test_impressions_know_the_click_above_and_below() -> None:
-    with duckdb.connect() as connection:
-        connection.execute(
-            "create temp view checked as select 'c' as context, ['v', 'w', 'x', 'y', 'z'] as items, "
-            "[0, 1, 0, 1, 0] as clicks, 0 as reason"
-        )
-        actual = connection.execute(
-            f"select item, position, prev, click, more from ({IN_DUCKDB}) order by 2"
-        ).fetchall()
-    assert actual == [
-        ("v", 1, 0, False, True),
-        ("w", 2, 0, True, True),
-        ("x", 3, 2, False, True),
-        ("y", 4, 2, True, False),
-        ("z", 5, 4, False, False),
-    ]

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import prudent
 from prudent.base.errors import CountsError, ManifestError
 from prudent.logs.log import REASONS
-from prudent.storage.counts_file import COUNTS_VERSION, Footer, counts_footer, write_counts_file
+from prudent.storage.counts_file import COUNTS_VERSION, Footer, counts_footer, empty_piece, write_counts_file
 from prudent.storage.files import manifest_path
 from prudent.storage.manifest import Source, Tally
 from prudent.storage.parquet import read_footer
@@ -50,9 +50,9 @@ def write_without_tally(file: Path) -> None:
 def test_the_footer_keeps_every_tally(tally: Tally, tmp_path_factory: pytest.TempPathFactory) -> None:
     """Also one of the longest numbers and all the reasons, and in names that no other tool would print."""
     file = tmp_path_factory.mktemp("footer") / "x.parquet"
-    cells = "select 'a' as context, 'b' as item, 1 as position, 0 as prev, true as click, false as more, 1 as n"
     with duckdb.connect() as connection:
-        write_counts_file(connection, file, cells=cells, lists=None, source=Source((), tally), threshold="ab")
+        pieces = [empty_piece("VARCHAR", "BIGINT")]
+        write_counts_file(connection, file, pieces, source=Source((), tally), threshold="ab")
         assert counts_footer(read_footer(connection, file), "x") == Footer(tally, "ab")
 
 
@@ -61,15 +61,19 @@ def test_any_tool_reads_the_file_and_shows_the_key(tmp_path: Path) -> None:
     said = {"lists": 3, "rejected": {WHY: 1}, "left_out": {"clicks outside their list": 2}}
     metadata = pq.read_metadata(tmp_path / "counts.parquet").metadata
     assert json.loads(metadata[b"prudent_tally"]) == said
-    assert metadata[b"prudent_counts"] == b"3"
+    assert metadata[b"prudent_counts"] == b"4"
     assert metadata[b"prudent_sample"] == b"g"
-    cells, lists = sorted(duckdb.execute(counts.sql).fetchall()), [("shoes", ["a", "b"], [True, False], 3)]
-    arrow = pq.read_table(tmp_path / "counts.parquet").to_pylist()
-    polars = pl.read_parquet(tmp_path / "counts.parquet").to_dicts()
-    for rows in (arrow, polars):
-        assert sorted(tuple(row.values())[:7] for row in rows if row["position"]) == cells
-        whole = [row for row in rows if not row["position"]]
-        assert [tuple(row[name] for name in ("context", "items", "clicks", "n")) for row in whole] == lists
+    shown, clicked = 1 << 16 | 1 << 1, 2 << 16 | 1 << 2  # at 1 and clicked; at 2, below that click
+    row = {
+        **{"context": "shoes", "items": ["a", "b"], "cells": [1, 1], "code": [shown, clicked], "n": [3, 3]},
+        **{"list_n": [3], "list_length": [2], "list_items": [0, 1], "list_clicks": [True, False]},
+    }
+    assert pq.read_table(tmp_path / "counts.parquet").to_pylist() == [row]
+    assert pl.read_parquet(tmp_path / "counts.parquet").to_dicts() == [row]
+    assert duckdb.execute(counts.sql).fetchall() == [
+        ("shoes", "a", 1, 0, True, False, 3),
+        ("shoes", "b", 2, 1, False, False, 3),
+    ]
 
 
 def test_counts_need_no_manifest(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ import pytest
 import prudent
 from prudent.base.errors import CountsError, LogError, PolicyError
 from prudent.policies import files as policy_files
+from prudent.storage.counts_file import COUNTS_VERSION
 from prudent.storage.files import manifest_path
 from tests.command import run
 
@@ -115,26 +116,28 @@ def test_a_policy_that_is_replaced_while_it_is_read(log: Path, tmp_path: Path, m
 @pytest.mark.parametrize(
     "change",
     [
-        "position + 10000 as position",
-        "-n as n",
-        "0 as n",
-        "-position as position",
-        "position as prev",
-        "null as context",
-        "null as item",
+        "[-1 for _ in n]::bigint[] as n",
+        "[0 for _ in n]::bigint[] as n",
+        "n[1:1] as n",
+        "[one & 65535 for one in code]::integer[] as code",
+        "[one | 65532 for one in code]::integer[] as code",
+        "[20000 << 16 for _ in code]::integer[] as code",
+        "null::varchar as context",
+        "[null for _ in items]::varchar[] as items",
+        "items[1:1] as items",
+        "cells::varchar[] as cells",
+        "[99 for _ in list_items]::integer[] as list_items",
+        "list_n[2:] as list_n",
     ],
 )
 def test_rows_that_no_log_has(change: str, log: Path, tmp_path: Path) -> None:
     """In the counts of another program, which have no checksum."""
     file = tmp_path / "counts.parquet"
     prudent.count(log, to=file)
-    kind = "varchar" if "null" in change else "integer"
-    rows = (
-        f"select * replace ({change.replace(' as ', f'::{kind} as ')}) from read_parquet('{file}') where position > 0"
-    )
-    entries = "{prudent_counts: '3'}"
+    rows = f"select * replace ({change}) from read_parquet('{file}')"
+    entries = f"{{prudent_counts: '{COUNTS_VERSION}', prudent_sample: 'g'}}"
     duckdb.execute(f"copy ({rows}) to '{tmp_path / 'other.parquet'}' (format parquet, kv_metadata {entries})")
-    with pytest.raises(CountsError, match=r"of its rows cannot be|but its column"):
+    with pytest.raises(CountsError, match=r"is damaged: .*cannot be|is missing|differ in length|has no|but its column"):
         prudent.Counts.read(tmp_path / "other.parquet")
 
 
@@ -213,7 +216,7 @@ def test_a_column_whose_name_is_no_text(log: Path, tmp_path: Path) -> None:
     """Found by fuzzing."""
     file = tmp_path / "counts.parquet"
     prudent.count(log, to=file)
-    file.write_bytes(file.read_bytes().replace(b"position", b"posi\xffion"))
+    file.write_bytes(file.read_bytes().replace(b"list_length", b"list\xfflength"))
     with pytest.raises(CountsError, match="damaged"):
         prudent.Counts.read(file)
 

@@ -35,7 +35,7 @@ def compact_command(
     else:
         say(f"Merged {merged.days:,} days, {merged.first} to {merged.last}, into {merged.file}.")
         sizes = [
-            ("rows", merged.rows_before, merged.rows_after),
+            ("cells", merged.cells_before, merged.cells_after),
             ("bytes", merged.bytes_before, merged.bytes_after),
         ]
         print_table([Column("", str, " "), "before", "after"], sizes)

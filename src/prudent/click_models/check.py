@@ -144,13 +144,12 @@ def check(
     lists = names.lists_of.sum() or 1.0  # where old days weigh less, so do their lists
     shown, clicked = (total(name) + np.zeros(names.positions) for name in ("shown", "clicked"))
     links = np.unique(np.concatenate([np.zeros(0, np.int64), *(one.links for one in sums)]))
-    items = names.connection.execute("select count(distinct item) from pairs").fetchall()[0][0]
     return Health(
         lists=counts.tally.lists,
         rejected=dict(counts.tally.rejected),
         left_out=dict(counts.tally.left_out),
         contexts=names.contexts,
-        items=int(items),
+        items=names.distinct_items(),
         pairs=names.pairs,
         positions=names.positions,
         clicks=round(names.clicks),

@@ -28,8 +28,8 @@ class Compacted:
     first: date | None = None
     last: date | None = None
     days: int = 0
-    rows_before: int = 0
-    rows_after: int = 0
+    cells_before: int = 0
+    cells_after: int = 0
     bytes_before: int = 0
     bytes_after: int = 0
 
@@ -90,7 +90,7 @@ def _merge(folder: Path, files: dict[Path, Span], before: date, engine: DuckDB) 
         merged.first,
         merged.last,
         sum(span.number for span in spans),
-        *(_rows(files, engine), _rows([target], engine)),
+        *(_cells(files, engine), _cells([target], engine)),
         *(_bytes(files), _bytes([target])),
     )
 
@@ -105,11 +105,13 @@ def _inputs(file: Path) -> Sequence[str]:
     return [str(file)]
 
 
-def _rows(files: Iterable[Path], engine: DuckDB) -> int:
+def _cells(files: Iterable[Path], engine: DuckDB) -> int:
     names = ", ".join(map(file_text, files))
     with engine.connect() as connection:
-        rows = connection.execute(f"select sum(num_rows)::bigint from parquet_file_metadata([{names}])").fetchall()
-    return int(rows[0][0])
+        cells = connection.execute(
+            f"select coalesce(sum(len(code)), 0)::bigint from read_parquet([{names}])"
+        ).fetchall()
+    return int(cells[0][0])
 
 
 def _bytes(files: Iterable[Path]) -> int:

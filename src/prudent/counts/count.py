@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import date
-from importlib.resources import files as package_files
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
@@ -34,8 +33,6 @@ from prudent.storage.filesystem import (
 from prudent.storage.locks import locked
 from prudent.storage.manifest import Manifest, Tally
 from prudent.storage.parquet import read_footer
-
-QUERY = package_files("prudent.engines").joinpath("sql/counts.sql").read_text(encoding="utf-8")
 
 
 def count(
@@ -90,10 +87,10 @@ def count(
     if target is None:
         folder = TemporaryFolder()
         target = folder.path / "counts.parquet"
-        tally = engine.count(opened, QUERY, target, check=lambda tally: check_tally(tally, opened, max_rejected))
+        tally = engine.count(opened, target, check=lambda tally: check_tally(tally, opened, max_rejected))
         return Counts((target,), tally, reader, recorded_names(opened), _folder=folder)
     with _placing(target, to, day, lambda: counts.manifest) as part:
-        tally = engine.count(opened, QUERY, part, check=lambda tally: check_tally(tally, opened, max_rejected))
+        tally = engine.count(opened, part, check=lambda tally: check_tally(tally, opened, max_rejected))
         counts = Counts((target,), tally, reader, recorded_names(opened))
     return counts
 
@@ -219,11 +216,11 @@ def _count_to_folder(
         check_tally(tally, log, max_rejected)
 
     if day is None or days.local is None:  # object stores and HDFS have no locks
-        tally = engine.count(log, QUERY, target, check=check)
+        tally = engine.count(log, target, check=check)
     else:
         make_folder(days.local)
         with scratch_folder(target) as part:
-            tally = engine.count(log, QUERY, part, check=check)
+            tally = engine.count(log, part, check=check)
             with locked([days.local]):
                 check_not_merged(days.name, subfolders(days, "day="), day)  # once more: it may be merged by now
                 place_folder(part, target, COLUMNS)

@@ -1,6 +1,6 @@
 """Counts: the histogram between log and arrays. Above it data is big and lives in an engine, below it is numpy."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import date
@@ -14,40 +14,40 @@ import numpy as np
 from prudent.base.errors import CountsError, UsageError
 from prudent.counts.cells import Cells
 from prudent.counts.days import UNIT, Chosen, choose, folders_of_days
+from prudent.counts.files import check_counts_file, find_counts, merged_pieces
 from prudent.counts.index import Index, name_types, number
-from prudent.counts.lists import ListBatch, as_batches
+from prudent.counts.lists import ListBatch, batch_of, named_lists
 from prudent.counts.remote import find_remote, read_tallies
-from prudent.engines.duckdb.count import count_lists
 from prudent.engines.duckdb.engine import DuckDB
-from prudent.engines.duckdb.open import INTEGERS
 from prudent.engines.spark.engine import Spark
-from prudent.logs.formats import find_files, parquet_files
-from prudent.logs.log import MOST_POSITIONS, Candidates
-from prudent.storage.counts_file import CELL_KEYS, check_bytes, counts_footer, counts_manifest, write_counts_file
+from prudent.logs.log import Candidates
+from prudent.storage.arrow import Column, registered
+from prudent.storage.counts_file import (
+    OF_ALL_ROWS,
+    Piece,
+    cells_query,
+    common_threshold,
+    counts_manifest,
+    write_counts_file,
+)
 from prudent.storage.digest import Digest, digest_lists
 from prudent.storage.files import TemporaryFolder, replacing
-from prudent.storage.filesystem import (
-    Location,
-    fetch,
-    fetch_rows,
-    locate,
-)
+from prudent.storage.filesystem import Location, fetch, fetch_rows, locate
 from prudent.storage.locks import Seen, has_changed, locked, look_at
 from prudent.storage.manifest import Days, Manifest, Source, Tally
-from prudent.storage.parquet import read_footer
 from prudent.storage.quoting import file_text
-from prudent.storage.sketch import NOTHING, SAMPLE_LISTS, below, sample_threshold
+from prudent.storage.run import Run
+from prudent.storage.sketch import NOTHING
 
-COLUMNS = (*CELL_KEYS, "n")
-_KEYS = ", ".join(CELL_KEYS)
+_KEYS = "context, item, position, prev, click, more"
 
 
 @dataclass(frozen=True, eq=False)
 class Counts:
-    """A log as one histogram, kept in Parquet files whose rows add up.
+    """A log as one histogram, kept in Parquet files that add up.
 
-    Each row is a cell: how often an item of a context was shown at a position, with the last click above at ``prev``,
-    itself clicked or not, and with ``more`` clicks below or not. ``a + b`` are the counts of both logs together; ``==``
+    Each cell says how often an item of a context was shown at a position, with the last click above at ``prev``, itself
+    clicked or not, and with ``more`` clicks below or not. ``a + b`` are the counts of both logs together; ``==``
     compares the sums, not the files. The layout of a file is described in `prudent.storage.counts_file`.
 
     ``weights``, where there are any, are the weights of the lists of each file, in units of 2⁻²⁰.
@@ -102,8 +102,8 @@ class Counts:
             paths, engine = tuple(at.local for at in places if at.local), None
         engine = engine or DuckDB()
         # In folders of days, files are replaced and merged: they are listed, and looked at, while nobody does that.
-        with locked(folders_of_days(_find_counts(paths)), shared=True):
-            return cls.of_files(choose(_find_counts(paths), since, until, half_life), engine)
+        with locked(folders_of_days(find_counts(paths)), shared=True):
+            return cls.of_files(choose(find_counts(paths), since, until, half_life), engine)
 
     @classmethod
     def of_files(cls, chosen: Chosen, engine: DuckDB) -> "Counts":
@@ -111,10 +111,7 @@ class Counts:
         files = chosen.files
         with engine.connect() as connection:
             seen = tuple(map(look_at, files))
-            tallies = [_read_tally(connection, file) for file in files]
-            for file, tally in zip(files, tallies, strict=True):
-                _check_columns(connection, file)
-                _check_content(connection, file, tally)
+            tallies = [check_counts_file(connection, file) for file in files]
             kinds = {file: name_types(connection, file) for file in files}
         for file, kind in kinds.items():
             if kind != kinds[files[0]]:
@@ -138,10 +135,9 @@ class Counts:
                 "Counts with a half-life are not whole numbers and cannot be written. Write them without it, and set "
                 "half_life when you read them."
             )
-        with self.engine.connect(spill=path.parent) as connection, replacing(path) as part, self._reading():
-            connection.execute("set preserve_insertion_order = false")
-            threshold, lists = self._sample(connection)
-            write_counts_file(connection, part, cells=self.sql, lists=lists, source=self.source, threshold=threshold)
+        with self.engine.connect(spill=path.parent) as connection, replacing(path) as part:
+            threshold = common_threshold(connection, self._here)
+            write_counts_file(connection, part, self.pieces(), source=self.source, threshold=threshold)
 
     @property
     def source(self) -> Source:
@@ -158,13 +154,16 @@ class Counts:
         if self.remote:
             return self._lists_alone()._digest
         with self.engine.connect() as connection:
-            threshold, lists = self._sample(connection)
-            return None if lists is None else digest_lists(connection, lists, threshold)
+            threshold = common_threshold(connection, self._here)
+            if threshold == NOTHING:
+                return None
+            with registered(connection, "lists", map(named_lists, self._sampled())):
+                return digest_lists(connection, "from lists", threshold)
 
     def _lists_alone(self) -> "Counts":
         """The lists of counts that are elsewhere, which are bounded, without the cells, which are not."""
         folder = TemporaryFolder()
-        lists = fetch_rows(self.remote, folder.path, [("position", "=", 0)])
+        lists = fetch_rows(self.remote, folder.path, "list_n", OF_ALL_ROWS)
         return replace(self, files=tuple(lists), remote=(), _folder=folder)
 
     @property
@@ -219,18 +218,26 @@ class Counts:
     @property
     def sql(self) -> str:
         """A query for the summed histogram, which any DuckDB connection can run; with weights, n is in their unit."""
+        source = f"read_parquet([{', '.join(map(file_text, self._here))}], hive_partitioning = false)"
         if self.weights:
             # From 2⁴³ impressions of one cell on the product would not fit, and DuckDB would stop rather than wrap.
-            n = f"sum(n * {list(self.weights)}[file_index::bigint + 1])::bigint"
-        elif len(self._here) == 1:
-            return f"select {_KEYS}, n from {self._source} where position > 0"
+            weight = f"{list(self.weights)}[file_index::bigint + 1]"
+            cells = cells_query(source, f"list_transform(n, lambda one: one * {weight})")
         else:
-            n = "sum(n)::bigint"
-        return f"select {_KEYS}, {n} as n from {self._source} where position > 0 group by {_KEYS}"
+            cells = cells_query(source)
+        if len(self._here) == 1:
+            return cells
+        return f"select {_KEYS}, sum(n)::bigint as n from ({cells}) group by {_KEYS}"
 
-    @property
-    def _source(self) -> str:
-        return f"read_parquet([{', '.join(map(file_text, self._here))}], hive_partitioning = false)"
+    def pieces(self) -> Iterator[Piece]:
+        """The summed histogram as arrays, context by context in the order of their names; n as in `sql`."""
+        with self._reading():
+            yield from merged_pieces(self.engine, self._here, self.weights or (1,) * len(self._here))
+
+    def _sampled(self) -> Iterator[Piece]:
+        """Of the contexts with whole lists alone; their cells have no weights."""
+        with self._reading():
+            yield from merged_pieces(self.engine, self._here, (1,) * len(self._here), sampled=True)
 
     @property
     def locations(self) -> "tuple[Location, ...]":
@@ -260,8 +267,7 @@ class Counts:
 
     def number(self, candidates: Candidates | None) -> Index:
         """The same for candidates: the pairs that may be shown."""
-        with self._reading():
-            return number(self.engine.open(), self.sql, len(self._here) > 1, self._unit, candidates)
+        return number(self.pieces, self.engine, self._unit, candidates)
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
@@ -276,7 +282,10 @@ class Counts:
     @property
     def pairs(self) -> duckdb.DuckDBPyRelation:
         """Names of context and item, in the order in which `cells` and evidence number them."""
-        return self.index.connection.sql("select context, item from pairs order by rowid")
+        connection = self.engine.open()
+        with registered(connection, "names", map(_pair_names, self.index.runs())):
+            connection.execute("create table pairs as from names")
+        return connection.sql("from pairs")
 
     @cached_property
     def cells(self) -> Cells:
@@ -291,100 +300,9 @@ class Counts:
         """
         if self.remote:
             return self._lists_alone().sample()
-        with self._reading(), self.engine.connect() as connection:
-            _, lists = self._sample(connection)
-            if lists is None:
-                none = np.zeros((0, 0), np.int64)
-                return ListBatch(none.ravel(), none, none.astype(bool), none.ravel())
-            connection.execute(f"create temp table sample as from ({lists}) order by context, items, clicks")
-            (batch,) = as_batches(connection, ["(select *, rowid as list from sample)"])
-            return batch
-
-    def _sample(self, connection: duckdb.DuckDBPyConnection) -> tuple[str, str | None]:
-        """The threshold of the sample, and a query for its lists, if it has any."""
-        threshold = min(counts_footer(read_footer(connection, file), str(file)).threshold for file in self._here)
-        if threshold == NOTHING:
-            return NOTHING, None
-        lists = f"from {self._source} where position = 0"
-        if len(self._here) > 1:
-            contexts = f"select context, sum(n) as lists {lists} and {below(threshold)} group by context"
-            threshold = min(threshold, sample_threshold(connection, contexts, SAMPLE_LISTS))
-        keys = "context, items, clicks"
-        return threshold, f"select {keys}, sum(n)::bigint as n {lists} and {below(threshold)} group by {keys}"
+        return batch_of(self._sampled())
 
 
-def _find_counts(paths: Sequence[str | PathLike[str]]) -> list[Path]:
-    for path in paths:
-        if Path(path).is_dir() and not parquet_files(Path(path)):
-            raise CountsError(f"{path} holds no counts. Count a day into it: prudent count LOG -o {path} --day DATE")
-    files = find_files(paths)
-    if len({file.resolve() for file in files}) < len(files):
-        named = ", ".join(str(path) for path in paths)
-        raise UsageError(f"A file is named twice, and would be counted twice: {named}.")
-    return files
-
-
-_KINDS = {
-    **dict.fromkeys(("context", "item"), ("VARCHAR", *INTEGERS)),
-    **dict.fromkeys(("position", "prev", "n"), INTEGERS),
-    **dict.fromkeys(("click", "more"), ("BOOLEAN",)),
-    "items": ("VARCHAR[]", *(f"{kind}[]" for kind in INTEGERS)),
-    "clicks": ("BOOLEAN[]",),
-}
-"""The types that the columns of a file of counts may have."""
-
-
-def _check_columns(connection: duckdb.DuckDBPyConnection, file: Path) -> None:
-    try:
-        described = connection.execute(f"describe from read_parquet({file_text(file)}, hive_partitioning = false)")
-    except duckdb.Error as error:  # such as a name of a column that is not UTF-8
-        raise CountsError(f"{file} is marked as counts, but its schema is damaged. Count the log again.") from error
-    types = {name: kind for name, kind, *_ in described.fetchall()}
-    needed = COLUMNS if counts_footer(read_footer(connection, file), str(file)).threshold == NOTHING else _KINDS
-    for name in needed:
-        if types.get(name) not in _KINDS[name]:
-            what = f"is {types[name].lower()}" if name in types else "is missing"
-            raise CountsError(f"{file} is marked as counts, but its column {name} {what}. Count the log again.")
-
-
-def _check_content(connection: duckdb.DuckDBPyConnection, file: Path, tally: Tally) -> None:
-    """The rows are those that were counted, and are counts at all, whoever wrote them."""
-    try:
-        check_bytes(file, read_footer(connection, file))
-        ((wrong,),) = connection.execute(
-            f"select count(*) from read_parquet({file_text(file)}, hive_partitioning = false) where "
-            f"coalesce(n < 1 or position < 0 or position > {MOST_POSITIONS} or context is null "
-            "or (position > 0 and (prev < 0 or prev >= position or item is null)), true)"
-        ).fetchall()
-        lists = count_lists(connection, file)
-    except (duckdb.Error, OSError) as error:
-        raise CountsError(f"{file} is damaged: {str(error).splitlines()[0]}. Count the log again.") from error
-    if wrong:
-        raise CountsError(f"{file} is marked as counts, but {wrong:,} of its rows cannot be. Count the log again.")
-    if lists != tally.lists:
-        raise CountsError(
-            f"{file} has {lists:,} lists, and {tally.lists:,} by its tally: it is damaged. Count the log again."
-        )
-
-
-def _read_tally(connection: duckdb.DuckDBPyConnection, file: Path) -> Tally:
-    try:
-        footer = read_footer(connection, file)
-    except duckdb.Error as error:
-        raise CountsError(f"Cannot read {file}: {str(error).splitlines()[0]}") from error
-    try:
-        return counts_footer(footer, str(file)).tally or _tally_beside(connection, file)
-    except duckdb.Error as error:
-        raise CountsError(f"{file} is marked as counts, but its content is damaged. Count the log again.") from error
-
-
-def _tally_beside(connection: duckdb.DuckDBPyConnection, file: Path) -> Tally:
-    """The tally of a file of Spark, which has none in its footer: from the manifest beside the folder, if there is one.
-
-    Rejected lists are those of the whole folder, and count with its first file.
-    """
-    manifest = Manifest.read(file, "counts")
-    if manifest is None and file == min(file.parent.glob("*.parquet")):
-        manifest = Manifest.read(file.parent, "counts")
-    lists = count_lists(connection, file)
-    return Tally(lists) if manifest is None else replace(manifest.sources["log"].tally, lists=lists)
+def _pair_names(run: Run) -> dict[str, Column]:
+    contexts = run.contexts.take(np.repeat(np.arange(len(run.pairs)), run.pairs))
+    return {"context": contexts.column, "item": run.items.column}

@@ -40,4 +40,4 @@ def part_from_arrow(table: "pa.Table", unit: int) -> "tuple[Part, pa.Array, pa.A
     )
     contexts = columns["context"].take(pa.array(np.flatnonzero(new_context)))
     items = columns["item"].take(pa.array(np.flatnonzero(new_pair)))
-    return Part(0, 0, cells, np.bincount(pair, array("eligible", np.int64)) > 0), contexts, items
+    return Part(cells, np.bincount(pair, array("eligible", np.int64)) > 0), contexts, items

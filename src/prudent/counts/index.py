@@ -1,50 +1,55 @@
 """Index: numbers for contexts and (context, item) pairs, and their cells as arrays, as many contexts at a time as fit.
 
-Names stay in the database; arrays have numbers. Contexts and pairs are numbered in the order of their names, so that
-the pairs of a context, and of consecutive contexts, are consecutive: a part is a range of both.
+Contexts and pairs are numbered in the order of their names, so that the pairs of a context, and of consecutive
+contexts, are consecutive: a part is a range of both.
 """
 
-from collections.abc import Generator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import duckdb
 import numpy as np
+from numpy.typing import NDArray
 
 from prudent.base.arrays import BoolArray, FloatArray, IntArray
 from prudent.base.errors import LogError
-from prudent.counts.cells import CellCodec, Cells
+from prudent.counts.cells import Cells
+from prudent.engines.duckdb.engine import DuckDB
 from prudent.engines.duckdb.open import INTEGERS, name_as, opened
+from prudent.engines.kernel.merging import merge_pieces
 from prudent.logs.log import Candidates
+from prudent.storage.arrow import Column, ListColumn, numbers, read, registered, stream_of
+from prudent.storage.counts_file import Piece, empty_piece
+from prudent.storage.database import memory_limit
 from prudent.storage.quoting import file_text
+from prudent.storage.run import LONGEST, NO_NAMES, NameColumn, Run
 
-_BYTES = 160  # memory of one cell in arrays, at most
-_BYTES_TO_JOIN = 100  # memory of one pair in the join that numbers cells
-_SHARE = 0.15  # of the memory, for arrays
-_DATABASE = 0.8  # of the memory, for the database; it exceeds its limit somewhat, and Python needs some
-_MOST_CELLS = 8_000_000  # of a part, however much memory there is: larger parts are not faster
+_MOST_CELLS = 2_000_000  # of a part: larger ones are not faster
+_KEPT = 400_000_000  # bytes of counts that stay in memory, at most; more are read anew for every pass
+_SHARE = 0.2  # of the memory, for the same
+_CANDIDATE = 0  # code of the cell that marks a pair that may be shown; no position is 0
 
 
 class Part(NamedTuple):
-    """Consecutive contexts."""
+    """Consecutive contexts, or a selection of contexts."""
 
-    first_pair: int
-    first_context: int
     cells: Cells
     eligible: BoolArray  # whether each pair may be shown
+    contexts: NameColumn = NO_NAMES
+    items: NameColumn = NO_NAMES  # of the pairs
 
 
 @dataclass(frozen=True, eq=False)
 class Index:
-    """All pairs and contexts of the log and of the candidates, numbered.
+    """All pairs and contexts of the log and of the candidates, numbered."""
 
-    The database has the tables ``pairs`` (context, item, eligible), which their rowids number, and ``contexts``.
-    """
-
-    connection: duckdb.DuckDBPyConnection
-    memory: int  # bytes that the database and the arrays may take together
-    unit: int  # of n in the database
+    runs: Callable[[], Iterable[Run]]  # all contexts, in their order; a candidate is a pair with one cell more
+    engine: DuckDB
+    unit: int  # of n in runs
+    offered: bool  # whether there are candidates; or else every pair may be shown
+    names: NameColumn  # of the contexts
     positions: int  # of the longest list
     clicks: float  # in total
     pairs_of: IntArray  # this and the rest: one entry per context
@@ -65,171 +70,169 @@ class Index:
 
     def whole(self) -> Part:
         """All contexts at once."""
-        return self._part(0, self.contexts)
+        return self._part(Run.concatenated(list(self.runs())))
 
-    def parts(self) -> Generator[Part]:
-        """All contexts, in parts that fit into memory."""
-        most = max(1, min(_MOST_CELLS, int(_SHARE * self.memory / _BYTES)))
-        upto = np.cumsum(self.cells_of + self.pairs_of)
-        first = 0
-        try:
-            # Memory of the arrays is taken from the database's.
-            _limit_memory(self.connection, (_DATABASE - 2 * _SHARE) * self.memory)
-            while first < self.contexts:
-                before = upto[first - 1] if first else 0
-                last = max(first + 1, int(np.searchsorted(upto, before + most, side="right")))
-                yield self._part(first, last)
-                first = last
-        finally:
-            _limit_memory(self.connection, _DATABASE * self.memory)
+    def parts(self) -> Iterator[Part]:
+        """All contexts, in parts of a bounded size; a context that is larger is a part."""
+        return map(self._part, _resized(self.runs()))
 
     def only(self, contexts: BoolArray) -> Part:
         """The selected contexts, renumbered."""
         if contexts.all():
             return self.whole()
-        chosen, span = np.flatnonzero(np.repeat(contexts, self.pairs_of)), self._codec.span
-        cursor = self.connection.cursor()
-        cursor.register("chosen", {"row": chosen})
-        cells = cursor.execute(
-            f"select cell, n from cells where cell // {span} in (select row from chosen) order by cell"
-        ).fetchnumpy()
-        pair, rest = np.divmod(cells["cell"], span)
-        cells["cell"] = np.searchsorted(chosen, pair) * span + rest
-        eligible = cursor.execute(
-            "select eligible from pairs where rowid in (select row from chosen) order by rowid"
-        ).fetchnumpy()["eligible"]
-        return Part(0, 0, self._cells(self.pairs_of[contexts], cells), eligible)
+        chosen, first = [], 0
+        for run in self.runs():
+            chosen.append(run.only(contexts[first : first + len(run.pairs)]))
+            first += len(run.pairs)
+        return self._part(Run.concatenated(chosen))
 
     def in_random_order(self) -> IntArray:
         """The contexts in a random order that is the same in every engine."""
-        order = self.connection.execute("select rowid from contexts order by md5(context::varchar), context")
-        return order.fetchnumpy()["rowid"].astype(np.int64)
+        with self.engine.connect() as connection:
+            number = numbers(np.arange(self.contexts))
+            with registered(connection, "contexts", [{"number": number, "context": self.names.column}]):
+                order = connection.execute("select number from contexts order by md5(context::varchar), context")
+                return order.fetchnumpy()["number"].astype(np.int64)
 
-    @property
-    def _codec(self) -> CellCodec:
-        return CellCodec.up_to(self.positions)
+    def find(self, contexts: Iterable[str | int]) -> dict[str | int, int]:
+        """The numbers of these contexts, of those that there are."""
+        found = {context: self.names.find(context) for context in contexts}
+        return {context: number for context, number in found.items() if number is not None}
 
-    def _part(self, first: int, last: int) -> Part:
-        start = int(self.pairs_of[:first].sum())
-        end = start + int(self.pairs_of[first:last].sum())
-        cells = self.connection.execute(
-            f"select cell - {start * self._codec.span} as cell, n from cells "
-            f"where cell >= {start * self._codec.span} and cell < {end * self._codec.span} order by cell"
-        ).fetchnumpy()
-        eligible = self.connection.execute(
-            f"select eligible from pairs where rowid >= {start} and rowid < {end} order by rowid"
-        ).fetchnumpy()["eligible"]
-        return Part(start, first, self._cells(self.pairs_of[first:last], cells), eligible)
+    def distinct_items(self) -> int:
+        """How many items there are, whatever their contexts."""
+        items = ({"item": run.items.column} for run in self.runs())
+        with self.engine.connect() as connection, registered(connection, "items", items):
+            return int(connection.execute("select count(distinct item) from items").fetchall()[0][0])
 
-    def _cells(self, sizes: IntArray, cells: dict[str, IntArray]) -> Cells:
-        n = cells["n"] / self.unit  # exact below 2⁵³ of it
-        return self._codec.decode(cells["cell"], n, np.repeat(np.arange(len(sizes)), sizes))
-
-
-def _memory_limit(connection: duckdb.DuckDBPyConnection) -> int:
-    """In bytes; DuckDB reports text such as 953.6 MiB."""
-    ((limit,),) = connection.execute("select current_setting('memory_limit')").fetchall()
-    size, unit = limit.split()
-    return int(float(size) * 1024 ** ["bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"].index(unit))
-
-
-def _limit_memory(connection: duckdb.DuckDBPyConnection, limit: float) -> None:
-    connection.execute(f"set memory_limit = '{int(limit)} bytes'")
-
-
-def number(
-    connection: duckdb.DuckDBPyConnection, counts: str, costly: bool, unit: int, candidates: Candidates | None
-) -> Index:
-    """Number the pairs of `counts`, a query for the histogram, and of the candidates; a costly query is run once."""
-    run = connection.execute
-    memory = _memory_limit(connection)
-    _limit_memory(connection, _DATABASE * memory)
-    run("set preserve_insertion_order = false")  # queries that need an order have one; the others take less memory
-    if costly:
-        run(f"create table histogram as {counts}")
-        counts = "from histogram"
-    if candidates is None:
-        run(
-            "create table pairs as select *, true as eligible from (select distinct context, item "
-            f"from ({counts})) order by context, item"
+    def _part(self, run: Run) -> Part:
+        pair, code, n = np.repeat(np.arange(len(run.cells)), run.cells), run.code, run.n
+        eligible = np.ones(len(run.cells), bool)
+        if self.offered:
+            shown = code != _CANDIDATE
+            eligible = np.bincount(pair[~shown], minlength=len(run.cells)) > 0
+            pair, code, n = pair[shown], code[shown], n[shown]
+        cells = Cells(
+            context=np.repeat(np.arange(len(run.pairs)), run.pairs),
+            pair=pair,
+            position=(code >> 16).astype(np.int64),
+            prev=(code >> 2 & LONGEST).astype(np.int64),
+            click=(code & 2) > 0,
+            more=(code & 1) > 0,
+            n=n / self.unit,  # exact below 2⁵³ of it
         )
-    else:
-        run(f"create table logged as select distinct context, item from ({counts})")
-        _read(connection, candidates)
-        # Logged items that are not eligible stay: they are evidence about the others and part of the incumbent lists.
-        run(
-            "create table pairs as select context, item, coalesce(eligible, false) as eligible "
-            "from logged full outer join (select true as eligible, context, item from candidates) "
-            "using (context, item) order by context, item"
-        )
-        run("drop table logged")
-    run(
-        "create table contexts as select context, pairs, eligible, coalesce(cells, 0) as cells, "
-        "coalesce(lists, 0) as lists, coalesce(clicks, 0) as clicks, coalesce(longest, 0) as longest "
-        "from (select context, count(*) as pairs, count(*) filter (eligible) as eligible from pairs group by context) "
-        "left join (select context, count(*) as cells, sum(n) filter (position = 1) as lists, "
-        f"sum(n) filter (click) as clicks, max(position) as longest from ({counts}) group by context) "
-        "using (context) order by context"
-    )
-    contexts = run(
-        "select pairs, eligible, cells, lists::bigint as lists, clicks::bigint as clicks, longest "
-        "from contexts order by rowid"
-    )
-    columns = contexts.fetchnumpy()
-    longest = int(columns["longest"].max(initial=0))
-    _make_cells(connection, counts, CellCodec.up_to(longest), columns["pairs"], int(_DATABASE * memory))
-    if costly:
-        run("drop table histogram")
-    run("set preserve_insertion_order = true")  # a policy is written in the order of its table
+        return Part(cells, eligible, run.contexts, run.items)
+
+
+def _resized(runs: Iterable[Run]) -> Iterator[Run]:
+    """The same contexts in runs of about `_MOST_CELLS` cells."""
+    few: list[Run] = []
+    held = 0
+    for run in runs:
+        first = 0
+        while first < len(run.pairs):
+            # At least one context, and as many as there is room for.
+            room = run.first_cell[first] + _MOST_CELLS - held
+            last = max(int(np.searchsorted(run.first_cell, room, side="right")) - 1, first + (not held))
+            if last > first:
+                few.append(run.slice(first, last))
+                held += len(few[-1].code)
+            if last < len(run.pairs):
+                yield Run.concatenated(few)
+                few, held = [], 0
+            first = last
+    if few:
+        yield Run.concatenated(few)
+
+
+def number(pieces: Callable[[], Iterator[Piece]], engine: DuckDB, unit: int, candidates: Candidates | None) -> Index:
+    """Number the pairs of counts, whose pieces are read as often as needed, and of the candidates."""
+    if candidates is not None:
+        counts, offered = pieces, _read_candidates(engine, candidates, next(pieces()).run)
+
+        def pieces() -> Iterator[Piece]:
+            return merge_pieces([counts(), offered()], lambda names: np.zeros(len(names), bool))
+
+    with engine.connect() as connection:
+        most = min(_KEPT, int(_SHARE * memory_limit(connection)))
+    kept: list[Run] | None = []
+    held = 0
+    names, columns = [], []
+    for piece in pieces():
+        run = piece.run
+        names.append(run.contexts)
+        columns.append(_measure(run))
+        held += run.nbytes
+        kept = None if kept is None or held > most else [*kept, run]
+    pairs, eligible, cells, longest, lists, clicks = map(np.concatenate, zip(*columns, strict=True))
     return Index(
-        connection,
-        memory,
+        (lambda: kept) if kept is not None else (lambda: (piece.run for piece in pieces())),
+        engine,
         unit,
-        positions=longest,
-        clicks=float(columns["clicks"].sum() / unit),
-        pairs_of=columns["pairs"],
-        eligible_of=columns["eligible"],
-        cells_of=columns["cells"],
-        longest_of=columns["longest"],
-        lists_of=columns["lists"] / unit,
+        candidates is not None,
+        NameColumn.concatenated(names),
+        positions=int(longest.max(initial=0)),
+        clicks=float(clicks.sum() / unit),
+        pairs_of=pairs,
+        eligible_of=pairs if candidates is None else eligible,
+        cells_of=cells,
+        longest_of=longest,
+        lists_of=lists / unit,
     )
 
 
-def _make_cells(
-    connection: duckdb.DuckDBPyConnection, counts: str, codec: CellCodec, pairs_of: IntArray, memory: int
-) -> None:
-    """The table `cells`: a cell as one number, pair first and more last, so that sorting it sorts the cells.
+def _measure(run: Run) -> tuple[IntArray, ...]:
+    """Of each context: pairs, candidates, cells, the longest list, lists and clicks."""
+    position, n, starts = run.code >> 16, run.n.view(np.int64), run.first_cell[:-1]
+    if not len(starts):
+        return (np.zeros(0, np.int64),) * 6
 
-    Names are joined for some contexts at a time: a join that has to spill too many pairs fails.
-    """
-    run = connection.execute
-    run("create table cells (cell bigint, n bigint)")
-    upto = np.cumsum(pairs_of)
-    first = start = 0
-    while first < len(pairs_of):
-        last = max(first + 1, int(np.searchsorted(upto, start + memory // _BYTES_TO_JOIN, side="right")))
-        end = int(upto[last - 1])
-        names = f"select rowid as row, context, item from pairs where rowid >= {start} and rowid < {end}"
-        rows = counts
-        if last - first < len(pairs_of):
-            ends = f"select min(context), max(context) from contexts where rowid >= {first} and rowid < {last}"
-            ((lowest, highest),) = run(ends).fetchall()
-            run("set variable lowest = ?", [lowest])
-            run("set variable highest = ?", [highest])
-            rows = f"from ({counts}) where context between getvariable('lowest') and getvariable('highest')"
-        run(
-            f"insert into cells select {codec.sql('row')} as cell, n "
-            f"from ({rows}) join ({names}) using (context, item) order by cell"
-        )
-        first, start = last, end
+    def total(values: NDArray[Any]) -> IntArray:
+        return np.add.reduceat(values.astype(np.int64, copy=False), starts)  # every context has a cell
+
+    eligible = total(position == 0)
+    longest = np.maximum.reduceat(position, starts).astype(np.int64)
+    cells = np.diff(run.first_cell) - eligible
+    lists, clicks = total(np.where(position == 1, n, 0)), total(np.where(run.code & 2, n, 0))
+    return run.pairs.astype(np.int64), eligible, cells, longest, lists, clicks
 
 
-def _read(connection: duckdb.DuckDBPyConnection, table: Candidates) -> None:
+def _read_candidates(engine: DuckDB, table: Candidates, logged: Run) -> Callable[[], Iterator[Piece]]:
+    """The candidates as pieces of counts: each pair has the cell of a candidate."""
+    connection = engine.open()
+    _read(connection, table, [logged.contexts, logged.items])
+    connection.execute(
+        "create table grouped as select context, list(item order by item) as items from candidates "
+        "group by context order by context"
+    )
+
+    def pieces() -> Iterator[Piece]:
+        capsule = connection.cursor().sql("from grouped").__arrow_c_stream__()
+        for context, items in read(stream_of(capsule)):
+            yield _offered(context, items)
+
+    return pieces
+
+
+def _offered(context: Column, items: Column) -> Piece:
+    offered = ListColumn.of(items)
+    pairs, one = int(offered.size.sum()), np.uint32(1)
+    run = Run(
+        NameColumn.of(context),
+        NameColumn.of(offered.child),
+        offered.size.astype(np.uint32),
+        np.full(pairs, one),
+        np.full(pairs, _CANDIDATE, np.uint32),
+        np.full(pairs, one, np.uint64),
+    )
+    return Piece(run, empty_piece("VARCHAR", "VARCHAR").lists)
+
+
+def _read(connection: duckdb.DuckDBPyConnection, table: Candidates, logged: Sequence[NameColumn]) -> None:
     """Make the table `candidates`, with names of the types that the log's have."""
     with opened(connection, table) as source:
         names, wrong = [], ["odd"] if source.kind == "jsonl" else []
-        for column in ("context", "item"):
-            ((kind,),) = connection.execute(f"select typeof({column}) from logged limit 1").fetchall()
+        for column, kind in zip(("context", "item"), (one.kind for one in logged), strict=True):
             name = name_as(column, source.types[column], table)
             if (source.types[column] in INTEGERS) == (kind == "VARCHAR"):
                 if source.kind != "csv":
@@ -250,7 +253,7 @@ def _read(connection: duckdb.DuckDBPyConnection, table: Candidates) -> None:
         raise LogError(f"{table.name} has no candidate: it has no rows.")
 
 
-def name_types(connection: duckdb.DuckDBPyConnection, file: Path, item: str = "item") -> list[str]:
+def name_types(connection: duckdb.DuckDBPyConnection, file: Path, item: str = "items[1]") -> list[str]:
     """The types of contexts and items in a Parquet file; names of different types are never equal."""
     described = connection.execute(f"describe select context, {item} from read_parquet({file_text(file)})").fetchall()
     kinds = {"VARCHAR": "text", "UBIGINT": "unsigned integers"}

@@ -1,6 +1,6 @@
 """ListBatch: logged lists as arrays, for what cells do not keep: whole lists and their propensities."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -16,10 +16,13 @@ from prudent.counts.index import name_types
 from prudent.counts.max_rejected import check_tally
 from prudent.engines.duckdb.engine import DuckDB
 from prudent.logs.log import Log
+from prudent.storage.arrow import Column, listed, numbers
+from prudent.storage.counts_file import Piece
 from prudent.storage.digest import Digest, digest_lists
 from prudent.storage.files import TemporaryFolder, writing_temporary
 from prudent.storage.manifest import Tally
 from prudent.storage.quoting import file_text, text
+from prudent.storage.run import WholeLists
 from prudent.storage.sketch import below, sample_threshold
 
 _CHUNK = 250_000  # lists that become arrays at a time
@@ -87,7 +90,45 @@ class ListBatch:
         return codec.decode(cell, n.astype(np.float64, copy=False), self.context)
 
 
-# --- reading ----------------------------------------------------------------------------------------------------------
+# --- from the sample of counts ----------------------------------------------------------------------------------------
+
+
+def batch_of(pieces: Iterable[Piece]) -> ListBatch:
+    """The whole lists that counts keep."""
+    sizes, firsts, found = list[IntArray](), list[IntArray](), list[WholeLists]()
+    numbered = 0
+    for run, lists in pieces:
+        sampled = np.unique(lists.context)
+        size = run.pairs[sampled].astype(np.int64)
+        first = numbered + np.cumsum(size) - size
+        firsts.append(first[np.searchsorted(sampled, lists.context)])
+        sizes.append(size)
+        found.append(lists)
+        numbered += int(size.sum())
+    pairs_of = np.concatenate(sizes)
+    length = np.concatenate([lists.size for lists in found]).astype(np.int64)
+    shape = len(length), int(length.max(initial=0))
+    inside = np.arange(shape[1]) < length[:, None]
+    items, clicks = np.full(shape, -1), np.zeros(shape, bool)
+    items[inside] = np.repeat(np.concatenate(firsts), length) + np.concatenate([lists.items for lists in found])
+    clicks[inside] = np.concatenate([lists.clicks for lists in found])
+    n = np.concatenate([lists.n for lists in found]).astype(np.int64)
+    return ListBatch(np.repeat(np.arange(len(pairs_of)), pairs_of), items, clicks, n)
+
+
+def named_lists(piece: Piece) -> dict[str, Column]:
+    """The same as columns of names: context, items, clicks and n."""
+    run, lists = piece
+    pair = np.repeat(run.first_pair[lists.context], lists.size) + lists.items
+    return {
+        "context": run.contexts.take(lists.context).column,
+        "items": listed(lists.size, run.items.take(pair).column),
+        "clicks": listed(lists.size, numbers(lists.clicks)),
+        "n": numbers(lists.n.view(np.int64)),
+    }
+
+
+# --- from a log -------------------------------------------------------------------------------------------------------
 
 
 def read_lists(
@@ -112,7 +153,7 @@ def read_lists(
         for log, file in zip(logs, files, strict=True)
     ]
     connection = engine.open()
-    kinds = [name_types(connection, file, "items[1]") for file in files]
+    kinds = [name_types(connection, file) for file in files]
     for log, kind in zip(logs, kinds, strict=True):
         if kind != kinds[0]:
             raise LogError(

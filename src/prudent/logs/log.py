@@ -189,7 +189,7 @@ class Log(Table):
         columns = list(columns)
         if {"context", "rank", "item", "lower", "mean"} <= set(columns):
             raise LogError(f"{where} is a policy written by prudent rank. A log or counts are needed here.")
-        if {"context", "item", "position", "prev", "click", "more", "n"} <= set(columns):
+        if {"context", "items", "cells", "code", "n"} <= set(columns):
             raise LogError(f"{where} holds counts, which do not keep whole lists. The log itself is needed here.")
         super().check_columns(columns, where)
 

@@ -22,6 +22,7 @@ from prudent.policies.best_lists import best_lists, list_values
 from prudent.policies.incumbent import incumbent_lists
 from prudent.policies.list_arrays import Lists, as_table
 from prudent.policies.list_bound import list_lower_bounds
+from prudent.storage.run import NameColumn
 
 
 class Request(NamedTuple):
@@ -157,11 +158,11 @@ class Ranked:
     columns: Mapping[str, NDArray[Any]]  # of every listed item
     per_context: Mapping[str, NDArray[Any]]
 
-    def listed(self, part: Part) -> dict[str, NDArray[Any]]:
-        """The lists as columns; pairs and contexts are numbered over all parts."""
+    def listed(self, part: Part) -> dict[str, NDArray[Any] | NameColumn]:
+        """The lists as columns."""
         new = self.lists
-        numbers = {"row": part.first_pair + new.row, "number": part.first_context + new.context}
-        return {**numbers, "rank": new.rank.astype(np.int32), **self.columns}
+        names = {"context": part.contexts.take(new.context), "item": part.items.take(new.row)}
+        return {**names, "rank": new.rank.astype(np.int32), **self.columns}
 
 
 def columns(evidence: Evidence, scores: Scores, rows: IntArray) -> dict[str, NDArray[Any]]:

@@ -21,7 +21,7 @@ from prudent.logs.formats import find_files, is_paths
 from prudent.logs.log import Candidates
 from prudent.policies.plan import Extent, Plan, Request, check_request, columns, learn
 from prudent.policies.policy import Policy
-from prudent.policies.tables import CONTEXTS, append, means, named_lists, named_scores, terms
+from prudent.policies.tables import CONTEXTS, LISTS, SCORES, append, means, terms
 from prudent.storage.files import check_output
 from prudent.storage.filesystem import has_scheme
 from prudent.storage.manifest import Manifest, Source
@@ -99,12 +99,11 @@ def rank(
     names = counts.index if table is None else counts.number(table)
     extent = _measure(names, counts.tally.lists, request.min_lists)
     plan = learn(request, extent, counts, lambda: samples(names))
-    connection = names.connection.cursor()
+    connection = counts.engine.open()
     for part in names.parts():
         ranked = plan.rank(part)
-        number = part.first_context + np.arange(part.cells.contexts)
-        append(connection, "lists", ranked.listed(part), named_lists(part.first_pair, part.cells.pairs))
-        append(connection, "per_context", {"number": number, **ranked.per_context})
+        append(connection, "lists", ranked.listed(part), LISTS)
+        append(connection, "per_context", {"context": part.contexts, **ranked.per_context})
     summed = ", ".join(f"sum({term})" for term in terms().values())
     row = connection.execute(f"select {summed} from per_context where kept").fetchall()[0]
     sums = dict(zip(terms(), row, strict=True))
@@ -148,12 +147,12 @@ def _measure(names: Index, lists: int, min_lists: int) -> Extent:
     )
 
 
-def _score(connection: duckdb.DuckDBPyConnection, names: Index, plan: Plan) -> str:
+def _score(connection: duckdb.DuckDBPyConnection, index: Index, plan: Plan) -> str:
     """Make the table of scores of all candidates; a query for it."""
-    for part in names.parts():
+    for part in index.parts():
         row = np.flatnonzero(part.eligible)
-        rows = {"row": part.first_pair + row, **columns(*plan.score(part.cells), row)}
-        append(connection, "scores", rows, named_scores(part.first_pair, part.cells.pairs))
+        names = {"context": part.contexts.take(part.cells.context[row]), "item": part.items.take(row)}
+        append(connection, "scores", {**names, **columns(*plan.score(part.cells), row)}, SCORES)
     return "from scores"
 
 

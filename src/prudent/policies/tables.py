@@ -6,39 +6,34 @@ from typing import Any
 import duckdb
 from numpy.typing import NDArray
 
-_EVIDENCE = "lower, mean, nullif(upper, 'nan') as upper, nullif(stay, 'nan') as stay, positive, negative, impressions"
+from prudent.storage.arrow import numbers, registered
+from prudent.storage.run import NameColumn
+
+EVIDENCE = "lower, mean, nullif(upper, 'nan') as upper, nullif(stay, 'nan') as stay, positive, negative, impressions"
+"""Columns of a policy from those of `prudent.policies.rank.columns`."""
 _VALUES = ("value", "lower", "incumbent_value", "incumbent_lower")
-CONTEXTS = (
-    f"select contexts.context, round(per_context.lists)::bigint as lists, {', '.join(_VALUES)}, differ "
-    "from contexts join per_context on contexts.rowid = number where kept order by number"
-)
+CONTEXTS = f"select context, round(lists)::bigint as lists, {', '.join(_VALUES)}, differ from per_context where kept"
 """A query for `Policy.contexts`."""
 
 
+LISTS = f"select context, rank, item, {EVIDENCE} from part"
+SCORES = f"select context, item, {EVIDENCE} from part"
+"""For `append`: rows of the tables `lists` and `scores`."""
+
+
 def append(
-    connection: duckdb.DuckDBPyConnection, table: str, columns: Mapping[str, NDArray[Any]], query: str = "from part"
+    connection: duckdb.DuckDBPyConnection,
+    table: str,
+    columns: Mapping[str, NDArray[Any] | NameColumn],
+    query: str = "from part",
 ) -> None:
     """Add rows to a table, which the first call makes: these columns, or what a query makes of them as `part`."""
-    connection.register("part", dict(columns))
-    connection.execute(f"create temp table if not exists {table} as select * from ({query}) limit 0")
-    connection.execute(f"insert into {table} {query}")
-    connection.unregister("part")
-
-
-def named_lists(first: int, pairs: int) -> str:
-    """For `append`: rows of the table `lists`, with names for the numbers of `pairs` pairs from `first` on."""
-    return f"select context, rank, item, {_EVIDENCE} from {_named(first, pairs)} order by number, rank"
-
-
-def named_scores(first: int, pairs: int) -> str:
-    """The same for the table `scores`."""
-    return f"select context, item, {_EVIDENCE} from {_named(first, pairs)} order by row"
-
-
-def _named(first: int, pairs: int) -> str:
-    # Part by part: one join of all pairs at the end would need more memory than the rest.
-    names = f"select rowid as row, context, item from pairs where rowid >= {first} and rowid < {first + pairs}"
-    return f"part join ({names}) using (row)"
+    batch = {
+        name: column.column if isinstance(column, NameColumn) else numbers(column) for name, column in columns.items()
+    }
+    made = connection.execute("select count(*) from duckdb_tables() where table_name = ?", [table]).fetchall()[0][0]
+    with registered(connection, "part", [batch]):
+        connection.execute(f"insert into {table} {query}" if made else f"create temp table {table} as {query}")
 
 
 def terms(prefix: str = "") -> dict[str, str]:

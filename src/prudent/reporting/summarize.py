@@ -20,7 +20,7 @@ from prudent.counts.counts import Counts
 from prudent.evaluation.estimators import estimators
 from prudent.evaluation.evaluate import Evaluation, in_words
 from prudent.evaluation.verdict import Verdict
-from prudent.policies.explain import Candidate, Explanation, as_column, explain
+from prudent.policies.explain import Candidate, Explanation, explain
 from prudent.policies.list_bound import list_promise
 from prudent.policies.policy import Name, Policy
 from prudent.reporting.render import embedded
@@ -199,10 +199,8 @@ def _most_frequent(policy: Policy) -> list[Name]:
 
 def _logged(counts: Counts, contexts: Sequence[Name]) -> dict[Name, float]:
     """Logged lists of each context."""
-    cursor = counts.index.connection.cursor()
-    cursor.register("wanted", {"context": as_column(contexts)})
-    rows = cursor.execute("select context, rowid from contexts semi join wanted using (context)").fetchall()
-    return {context: float(counts.index.lists_of[row]) for context, row in rows}
+    index = counts.index
+    return {context: float(index.lists_of[number]) for context, number in index.find(contexts).items()}
 
 
 def _entry(one: Explanation, lists: float) -> dict[str, Any]:

@@ -1,50 +1,62 @@
-"""Counts files: one Parquet file with the cells of a log, a sample of its lists, and, in the footer, what they are of.
+"""Counts files: one Parquet file with the counts of a log, a sample of its lists, and, in the footer, what they are of.
 
-A row is one of two kinds. A *cell* says how often an item was shown in one way; a *list* says how often one whole list
-was shown and clicked in one way, for the contexts of the sample (`prudent.storage.sketch`).
+A row is a context, in the order of their names. All that is known about it is in lists, one after the other:
 
-========  ==================================  ======================
-column    cell                                list
-========  ==================================  ======================
-context   name                                name
-item      name                                null
-position  1, 2, 3 and so on                   0
-prev      position of the last click above    0
-click     whether the item was clicked        false
-more      whether there is a click below      false
-n         how often                           how often
-items     null                                names, from the top
-clicks    null                                booleans, one per item
-========  ==================================  ======================
+===========  ===========================================================================
+column       content
+===========  ===========================================================================
+context      its name
+items        the names of the items that were shown there, sorted
+cells        how many cells each item has
+code         of each cell: ``position << 16 | prev << 2 | click << 1 | more``
+n            of each cell: how often the item was shown in that way
+list_n       of each whole list: how often it was shown and clicked in that way
+list_length  of each whole list: its positions
+list_items   of each position of each whole list: the place of its item in ``items``, from 0
+list_clicks  of each position of each whole list: whether it was clicked
+===========  ===========================================================================
+
+``position`` is from 1, ``prev`` the position of the last click above or 0, ``click`` whether the item was clicked,
+``more`` whether there is a click below. Whole lists are those of the contexts of the sample (`prudent.storage.sketch`),
+null elsewhere. `cells_query` is a query for one row per cell.
 
 The footer has the version of the layout (``prudent_counts``), the `Tally` as JSON (``prudent_tally``), the manifest
 (``prudent_manifest``), a checksum of all bytes (``prudent_checksum``), and the threshold of the sample
-(``prudent_sample``), which is empty where a file keeps no lists; then the columns items and clicks may be missing.
-Spark cannot write keys of its own into a footer: its files have the version and the threshold in the metadata of the
-column ``n``, under the same names, no checksum, and their tally in the manifest of their folder, ``_manifest.json``.
+(``prudent_sample``), which is empty where a file keeps no lists. Spark cannot write keys of its own into a footer: its
+files have the version and the threshold in the metadata of the column ``n``, under the same names, no checksum, and
+their tally in the manifest of their folder, ``_manifest.json``.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
 import duckdb
+import numpy as np
 
 from prudent.base.errors import CountsError
-from prudent.storage.checksum import is_damaged
+from prudent.storage import arrow
+from prudent.storage.arrow import Column, ListColumn, StreamError, listed, numbers
+from prudent.storage.checksum import CHECKSUM, is_damaged
 from prudent.storage.manifest import Manifest, Source, Tally
-from prudent.storage.parquet import footer_entry, write_parquet
-from prudent.storage.sketch import NOTHING
+from prudent.storage.parquet import footer_entry, read_footer, write_parquet
+from prudent.storage.quoting import file_text
+from prudent.storage.run import LONGEST, NameColumn, Run, WholeLists
+from prudent.storage.sketch import NOTHING, SAMPLE_LISTS, below, sample_threshold
 
-COUNTS_VERSION = 3
+COUNTS_VERSION = 4
 """Version of the layout; raised when a column changes its meaning."""
-CELL_KEYS = ("context", "item", "position", "prev", "click", "more")
-COLUMNS = (*CELL_KEYS, "n", "items", "clicks")
-"""Of a file with a sample of lists."""
+CELL_COLUMNS = ("context", "items", "cells", "code", "n")
+LIST_COLUMNS = ("list_n", "list_length", "list_items", "list_clicks")
+COLUMNS = (*CELL_COLUMNS, *LIST_COLUMNS)
 
 VERSION, SAMPLE = "prudent_counts", "prudent_sample"
 _TALLY = "prudent_tally"
+OF_ALL_ROWS = (_TALLY, CHECKSUM)
+"""Entries that no longer hold where rows are left out."""
+_CELLS_OF_A_GROUP = 1_000_000  # that are written, and later read, at a time
 
 
 class Footer(NamedTuple):
@@ -54,34 +66,189 @@ class Footer(NamedTuple):
     threshold: str  # of the sample
 
 
+class Piece(NamedTuple):
+    """Consecutive contexts of counts, and whole lists of those in the sample."""
+
+    run: Run
+    lists: WholeLists
+
+    def slice(self, first: int, last: int) -> "Piece":
+        """The contexts from `first` up to but not including `last`."""
+        return Piece(self.run.slice(first, last), self.lists.slice(first, last))
+
+
+# --- writing ----------------------------------------------------------------------------------------------------------
+
+
 def write_counts_file(
     connection: duckdb.DuckDBPyConnection,
     target: Path,
+    pieces: Iterable[Piece],
     *,
-    cells: str,
-    lists: str | None,
-    source: Source,
+    source: Source | None,
     threshold: str = NOTHING,
 ) -> None:
-    """Write a counts file: `cells` is a query for the columns of cells, `lists` one for context, items, clicks and n.
+    """Write a counts file: at least one piece.
 
-    Without lists, the file keeps no sample. `source` is what was counted, for the manifest in the footer.
+    `source` is what was counted, for the tally and the manifest in the footer; None where only this process reads it.
     """
-    keys = ", ".join(CELL_KEYS)
-    rows = f"select {keys}, n from ({cells})"
-    if lists is not None:
-        rows = (
-            f"select {keys}, n, null as items, null as clicks from ({cells}) union all "
-            f"select context, null, 0, 0, false, false, n, items, clicks::boolean[] from ({lists})"
-        )
-    entries = {VERSION: str(COUNTS_VERSION), _TALLY: json.dumps(source.tally.to_json()), SAMPLE: threshold}
-    write_parquet(connection, rows, target, footer=entries | counts_manifest(source).footer)
+    entries = {VERSION: str(COUNTS_VERSION), SAMPLE: threshold}
+    if source is not None:
+        entries |= {_TALLY: json.dumps(source.tally.to_json()), **counts_manifest(source).footer}
+    later = iter(pieces)
+    first = next(later)
+    connection.execute("set preserve_insertion_order = true")
+    with arrow.registered(connection, "pieces", (file_columns(piece) for piece in chain([first], later))):
+        write_parquet(connection, "from pieces", target, footer=entries, row_group=_rows_of_a_group(first.run))
+
+
+def _rows_of_a_group(run: Run) -> int:
+    cells = len(run.code) / max(len(run.pairs), 1)
+    return int(np.clip(_CELLS_OF_A_GROUP / max(cells, 1.0), 2_048, 122_880))
+
+
+def file_columns(piece: Piece) -> dict[str, Column]:
+    """The columns of a counts file."""
+    run, lists = piece
+    contexts = len(run.pairs)
+    per_context = np.append(0, np.cumsum(run.cells, dtype=np.int64))[np.append(0, np.cumsum(run.pairs, dtype=np.int64))]
+    number = np.bincount(lists.context, minlength=contexts)
+    length = np.bincount(lists.context, lists.size, minlength=contexts).astype(np.int64)
+    sampled = number > 0
+    return {
+        "context": run.contexts.column,
+        "items": listed(run.pairs, run.items.column),
+        "cells": listed(run.pairs, numbers(run.cells.view(np.int32))),
+        "code": listed(np.diff(per_context), numbers(run.code.view(np.int32))),
+        "n": listed(np.diff(per_context), numbers(run.n.view(np.int64))),
+        "list_n": listed(number, numbers(lists.n.view(np.int64)), sampled),
+        "list_length": listed(number, numbers(lists.size.view(np.int32)), sampled),
+        "list_items": listed(length, numbers(lists.items.view(np.int32)), sampled),
+        "list_clicks": listed(length, numbers(lists.clicks), sampled),
+    }
+
+
+# --- reading ----------------------------------------------------------------------------------------------------------
+
+_TYPES = {
+    **dict.fromkeys(("cells", "code", "list_length", "list_items"), "integer[]"),
+    **dict.fromkeys(("n", "list_n"), "bigint[]"),
+    "list_clicks": "boolean[]",
+}
+
+
+def read_pieces(connection: duckdb.DuckDBPyConnection, file: Path, *, sampled: bool = False) -> Iterator[Piece]:
+    """The pieces of a counts file, in its order; raise where they cannot be counts.
+
+    Where `sampled`, only those contexts that are in the sample.
+    """
+    try:
+        yield from pieces_in(connection, file, "list_n is not null" if sampled else "true")
+    except (duckdb.Error, StreamError) as error:
+        raise CountsError(f"{file} is damaged: {str(error).splitlines()[0]}. Count the log again.") from error
 
 
 def check_bytes(file: Path, footer: Mapping[str, str]) -> None:
     """Raise where a counts file is not as it was written; files of Spark, which have no tally, have no checksum."""
     if is_damaged(file, sealed=_TALLY in footer):
         raise CountsError(f"{file} is damaged: its bytes are not those that were written. Count the log again.")
+
+
+def pieces_in(connection: duckdb.DuckDBPyConnection, file: Path, where: str = "true") -> Iterator[Piece]:
+    """The same for a file that only this process reads: it may have no footer of ours, and is not checked."""
+    columns = ", ".join(f"{name}::{_TYPES[name]}" if name in _TYPES else name for name in COLUMNS)
+    source = f"read_parquet({file_text(file)}, hive_partitioning = false)"
+    rows = connection.sql(f"select {columns} from {source} where {where}")
+    capsule = rows.__arrow_c_stream__()
+    empty = True
+    for batch in arrow.read(arrow.stream_of(capsule)):
+        empty = False
+        yield _piece(batch)
+    if empty:
+        yield empty_piece(*(str(kind).removesuffix("[]") for kind in rows.types[:2]))
+
+
+def empty_piece(context: str, item: str) -> Piece:
+    """A piece without contexts, for names of these types of DuckDB."""
+    names = {
+        "VARCHAR": NameColumn(np.zeros(0, np.uint8), np.zeros(0, np.int64)),
+        "UBIGINT": NameColumn(_NONE.view(np.uint64)),
+    }
+    whole = NameColumn(_NONE)
+    few, many = _NONE.astype(np.uint32), _NONE.view(np.uint64)
+    run = Run(names.get(context, whole), names.get(item, whole), few, few, few, many)
+    return Piece(run, WholeLists(few, few, few, few.astype(bool), many))
+
+
+_NONE = np.zeros(0, np.int64)
+
+
+def _piece(batch: Sequence[Column]) -> Piece:
+    """The arrays of a batch, copied: it is gone when the next one is asked for."""
+    context, *lists = batch
+    if not all(column.valid.all() for column in batch[: len(CELL_COLUMNS)]):
+        raise StreamError("a context has no counts")
+    pairs, cells, code, n, number, length, items, clicks = (ListColumn.of(column) for column in lists)
+    same = [(cells, pairs), (n, code), (length, number), (items, clicks)]
+    if any(np.any(one.size != other.size) for one, other in same) or np.any(code.size != pairs.sums(cells.values)):
+        raise StreamError("its columns differ in length")
+    if np.any(items.size != number.sums(length.values)):
+        raise StreamError("its columns differ in length")
+    run = Run(
+        contexts=NameColumn.of(context),
+        items=NameColumn.of(pairs.child),
+        pairs=pairs.size.astype(np.uint32),
+        cells=cells.values.astype(np.uint32),
+        code=code.values.astype(np.uint32),
+        n=n.values.astype(np.uint64),
+    )
+    whole = WholeLists(
+        context=np.repeat(np.arange(len(number.size), dtype=np.uint32), number.size),
+        size=length.values.astype(np.uint32),
+        items=items.values.astype(np.uint32),
+        clicks=clicks.values.astype(bool),
+        n=number.values.astype(np.uint64),
+    )
+    _check(run, whole)
+    return Piece(run, whole)
+
+
+def _check(run: Run, lists: WholeLists) -> None:
+    """Raise where these cannot be counts, whoever wrote them."""
+    position, prev = run.code >> 16, run.code >> 2 & LONGEST
+    n = run.n.view(np.int64)
+    wrong = np.count_nonzero((n < 1) | (position < 1) | (position > LONGEST) | (prev >= position))
+    if wrong:
+        raise StreamError(f"{wrong:,} of its cells cannot be")
+    places = run.pairs[np.repeat(lists.context, lists.size)]
+    if np.any(lists.n.view(np.int64) < 1) or np.any(lists.items >= places):
+        raise StreamError("some of its lists cannot be")
+
+
+def common_threshold(connection: duckdb.DuckDBPyConnection, files: Sequence[Path]) -> str:
+    """The threshold of the sample of several files together."""
+    threshold = min(counts_footer(read_footer(connection, file), str(file)).threshold for file in files)
+    if threshold == NOTHING or len(files) == 1:
+        return threshold
+    source = f"read_parquet([{', '.join(map(file_text, files))}], hive_partitioning = false)"
+    contexts = (
+        f"select context, sum(list_sum(list_n)) as lists from {source} "
+        f"where list_n is not null and {below(threshold)} group by context"
+    )
+    return min(threshold, sample_threshold(connection, contexts, SAMPLE_LISTS))
+
+
+def cells_query(source: str, n: str = "n") -> str:
+    """In DuckDB's SQL, one row per cell of counts files: context, item, position, prev, click, more and n."""
+    item = "unnest(flatten(list_transform(list_zip(items, cells), lambda one: repeat([one[1]], one[2]::bigint))))"
+    return (
+        "select context, item, (code >> 16)::integer as position, (code >> 2 & 16383)::integer as prev, "
+        "(code & 2) > 0 as click, (code & 1) > 0 as more, n "
+        f"from (select context, {item} as item, unnest(code) as code, unnest({n}) as n from {source})"
+    )
+
+
+# --- footers ----------------------------------------------------------------------------------------------------------
 
 
 def counts_manifest(source: Source) -> Manifest:

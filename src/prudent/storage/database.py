@@ -142,6 +142,13 @@ def _address_space() -> int | None:
     return space
 
 
+def memory_limit(connection: duckdb.DuckDBPyConnection) -> int:
+    """Of a database, in bytes; DuckDB reports text such as 953.6 MiB."""
+    ((limit,),) = connection.execute("select current_setting('memory_limit')").fetchall()
+    size, unit = limit.split()
+    return int(float(size) * 1024 ** ["bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"].index(unit))
+
+
 def first_line(error: Exception) -> str:
     """DuckDB's message without the advice that follows it."""
     return str(error).splitlines()[0]

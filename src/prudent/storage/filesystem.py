@@ -8,7 +8,7 @@ that a URI does not carry (an endpoint, credentials), the caller passes a `pyarr
 import os
 import re
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
@@ -225,16 +225,18 @@ def fetch(files: Sequence[Location], folder: Path) -> list[Path]:
     return here
 
 
-def fetch_rows(files: Sequence[Location], folder: Path, filters: Any) -> list[Path]:
-    """Copies of Parquet files with their footers and some of their rows; row groups without any are not read."""
-    from pyarrow import parquet
+def fetch_rows(files: Sequence[Location], folder: Path, column: str, without: Collection[str]) -> list[Path]:
+    """Copies of Parquet files with the rows in which a column is not null, and their footers without some entries."""
+    from pyarrow import compute, parquet
 
     here = []
     for number, file in enumerate(files):
         here.append(folder / f"{number}.parquet")
         with _reading(file.name):
-            rows = parquet.read_table(file.path, filesystem=file.system, filters=filters, partitioning=None)
-            parquet.write_table(rows, here[-1])
+            some = compute.field(column).is_valid()
+            rows = parquet.read_table(file.path, filesystem=file.system, filters=some, partitioning=None)
+            entries = {key: value for key, value in (rows.schema.metadata or {}).items() if key.decode() not in without}
+            parquet.write_table(rows.replace_schema_metadata(entries), here[-1])
     return here
 
 

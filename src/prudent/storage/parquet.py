@@ -13,13 +13,22 @@ _SPARK = "org.apache.spark.sql.parquet.row.metadata"
 
 
 def write_parquet(
-    connection: duckdb.DuckDBPyConnection, query: str, target: Path, *, footer: Mapping[str, str]
+    connection: duckdb.DuckDBPyConnection,
+    query: str,
+    target: Path,
+    *,
+    footer: Mapping[str, str],
+    row_group: int = 122_880,
 ) -> None:
-    """Write the rows of a query to a Parquet file with these entries, and a checksum of all bytes, in its footer."""
+    """Write the rows of a query to a Parquet file, so many of them in a group.
+
+    Its footer has these entries, and a checksum of all bytes.
+    """
     mark = new_mark()
     entries = ", ".join(f"{key}: {text(value)}" for key, value in {**footer, CHECKSUM: mark}.items())
     connection.execute(
-        f"copy ({query}) to {text(target)} (format parquet, compression zstd, kv_metadata {{{entries}}})"
+        f"copy ({query}) to {text(target)} (format parquet, compression zstd, row_group_size {row_group}, "
+        f"kv_metadata {{{entries}}})"
     )
     seal(target, mark)
 

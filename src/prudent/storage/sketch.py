@@ -10,6 +10,11 @@ the sample of several parts is what lies below the smallest of their thresholds,
 """
 
 import duckdb
+import numpy as np
+
+from prudent.base.arrays import BoolArray, IntArray
+from prudent.storage.arrow import numbers, registered
+from prudent.storage.run import NameColumn
 
 SAMPLE_LISTS = 50_000
 """Lists that counts keep whole: enough to choose a click model, and few beside the cells of a large log."""
@@ -34,3 +39,23 @@ def sample_threshold(connection: duckdb.DuckDBPyConnection, contexts: str, most:
         f"row_number() over (order by hash) as place from ({first})) where upto > {most} and place > {FEWEST_CONTEXTS}"
     ).fetchall()
     return threshold or EVERYTHING
+
+
+def sample_of(connection: duckdb.DuckDBPyConnection, contexts: NameColumn, lists: IntArray) -> tuple[str, BoolArray]:
+    """The threshold of the sample of these contexts, which have so many lists each, and which contexts it has."""
+    if len(contexts) and lists.sum() <= SAMPLE_LISTS:
+        return EVERYTHING, np.ones(len(contexts), bool)
+    with registered(connection, "sizes", [{"context": contexts.column, "lists": numbers(lists)}]):
+        threshold = sample_threshold(connection, "from sizes")
+    return threshold, in_sample(connection, contexts, threshold)
+
+
+def in_sample(connection: duckdb.DuckDBPyConnection, contexts: NameColumn, threshold: str) -> BoolArray:
+    """Which contexts are below a threshold."""
+    if threshold == EVERYTHING:
+        return np.ones(len(contexts), bool)
+    chosen = np.zeros(len(contexts), bool)
+    with registered(connection, "contexts", [{"context": contexts.column, "row": numbers(np.arange(len(contexts)))}]):
+        found = connection.execute(f"select row from contexts where {below(threshold)}").fetchnumpy()["row"]
+    chosen[found] = True
+    return chosen

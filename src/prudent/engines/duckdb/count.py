@@ -1,51 +1,135 @@
-"""Running the shared queries in DuckDB: rows to one Parquet file, and the tally of the lists."""
+"""Counting in DuckDB: lists of any format to the kernel, what it counts to one Parquet file, and whole lists."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import duckdb
+import numpy as np
 
+from prudent.base.arrays import BoolArray, IntArray
+from prudent.engines import kernel
 from prudent.engines.duckdb import reject
-from prudent.engines.duckdb.open import opened
-from prudent.logs.log import Log, recorded_names
-from prudent.storage.counts_file import write_counts_file
-from prudent.storage.database import Database
+from prudent.engines.duckdb.open import OpenTable, opened
+from prudent.engines.kernel.merging import merge_pieces
+from prudent.logs.log import REASONS, Log, recorded_names
+from prudent.storage.arrow import StreamError
+from prudent.storage.counts_file import Piece, common_threshold, pieces_in, write_counts_file
+from prudent.storage.database import Database, memory_limit
 from prudent.storage.files import replacing, writing_temporary
 from prudent.storage.manifest import Source, Tally
 from prudent.storage.quoting import file_text, text
-from prudent.storage.sketch import below, sample_threshold
+from prudent.storage.run import Run
+from prudent.storage.sketch import EVERYTHING, in_sample, sample_of
+
+_SHARE = 0.25  # of the memory, for the lists that are counted at a time
+_MOST = 600_000_000  # bytes of them, however much memory there is
 
 
-def write_counts(database: Database, log: Log, query: str, to: Path, check: Callable[[Tally], object]) -> Tally:
+def write_counts(database: Database, log: Log, to: Path, check: Callable[[Tally], object]) -> Tally:
     """See `Engine.count`."""
-    with replacing(to) as part, _checking(database, log, part) as connection:
-        connection.execute(f"create temp view impressions as {reject.IMPRESSIONS}")
-        # The sample depends on how many lists each context has, and is chosen when the cells are counted.
-        with _removing(part.with_name(f"{part.name}.cells.part")) as file:
-            connection.execute(f"copy ({query}) to {text(file)} (format parquet, compression zstd)")
-            tally = replace(reject.count_rejected(connection, count_lists(connection, file)), left_out=log.left_out)
-            check(tally)
-            source = Source(recorded_names(log), tally)
-            cells = f"select * from read_parquet({file_text(file)})"
-            contexts = f"select context, sum(n) as lists from ({cells}) where position = 1 group by context"
-            threshold = sample_threshold(connection, contexts)
-            lists = (
-                "select context, items, clicks, count(*) as n from checked "
-                f"where reason = 0 and {below(threshold)} group by context, items, clicks"
-            )
-            write_counts_file(connection, part, cells=cells, lists=lists, source=source, threshold=threshold)
+    with (
+        replacing(to) as part,
+        database.connect(spill=part.parent) as connection,
+        opened(connection, log) as source,
+    ):
+        runs = _Runs(connection.cursor(), part.parent)
+        numbers = np.zeros(len(REASONS) + 1, np.int64)
+        for counted in _counted(connection, log, source, runs.sample):
+            runs.add(Piece(counted.run, counted.lists))
+            numbers += counted.tally
+        rejected = {REASONS[code - 1]: int(n) for code, n in enumerate(numbers) if code and n}
+        tally = Tally(int(numbers[0]), rejected, left_out=log.left_out)
+        check(tally)
+        pieces, threshold = runs.merged()
+        write_counts_file(connection, part, pieces, source=Source(recorded_names(log), tally), threshold=threshold)
     return tally
 
 
-@contextmanager
-def _removing(file: Path) -> Iterator[Path]:
+class _Runs:
+    """The runs of a log: the last one is in memory, others are in files of a folder."""
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection, folder: Path) -> None:
+        self._connection, self._folder = connection, folder
+        self._files: list[Path] = []
+        self._last: Piece | None = None
+        self._threshold = self._next = EVERYTHING  # of the sample of the last run, and of that which comes
+
+    def sample(self, run: Run, lists: IntArray) -> BoolArray:
+        """Which contexts of a run are in its sample; it is added next."""
+        self._next, chosen = sample_of(self._connection, run.contexts, lists)
+        return chosen
+
+    def add(self, piece: Piece) -> None:
+        if self._last is not None:
+            self._spill(self._last)
+        self._last, self._threshold, self._next = piece, self._next, EVERYTHING
+
+    def _spill(self, piece: Piece) -> None:
+        self._files.append(self._folder / f"run{len(self._files)}.parquet")
+        write_counts_file(self._connection, self._files[-1], [piece], source=None, threshold=self._threshold)
+
+    def merged(self) -> tuple[Iterable[Piece], str]:
+        """The sum of all runs, and the threshold of its sample."""
+        last, self._last = self._last, None  # its memory is needed
+        pieces = [] if last is None else [last]
+        if not self._files:
+            return pieces, self._threshold
+        if last is not None:
+            self._spill(last)
+            del last, pieces
+        threshold = common_threshold(self._connection, self._files)
+        sources = [pieces_in(self._connection.cursor(), file) for file in self._files]
+        return merge_pieces(sources, lambda names: in_sample(self._connection, names, threshold)), threshold
+
+
+def _counted(
+    connection: duckdb.DuckDBPyConnection, log: Log, source: OpenTable, sample: Callable[[Run, IntArray], BoolArray]
+) -> Iterator[kernel.Counted]:
+    """Runs of as many lists as fit into memory at a time."""
+    connection.execute("set preserve_insertion_order = false")  # the order of lists means nothing here
+    connection.execute(f"create temp view lists as {reject.lists(log, source)}")
+    view, fault = "lists", "fault"
+    if log.propensity is not None:  # the kernel does not look at propensities
+        connection.execute(f"create temp view checked as {reject.checked(log, source)}")
+        view, fault = "checked", "reason"
+    kind = str(connection.sql("select clicks from lists").types[0]).removesuffix("[]")
+    clicks = "clicks" if kind in _LETTERS else "clicks::integer[]"  # of nulls, where they are no clicks at all
+    lists = connection.sql(f"select context, items, {clicks} as clicks, {fault}::integer, copies::bigint from {view}")
+    kinds = [str(kind).removesuffix("[]") for kind in lists.types[:3]]
+    types = "".join(_LETTERS[kind] for kind in kinds)
+    budget = int(min(_MOST, _SHARE * memory_limit(connection)))
     try:
-        yield file
-    finally:
-        with suppress(OSError):  # hidden, and no reason to fail
-            file.unlink(missing_ok=True)
+        yield from kernel.count(
+            lists.__arrow_c_stream__(),
+            types,
+            budget=budget,
+            max_positions=log.max_positions,
+            text_files=source.kind in ("csv", "jsonl"),
+            choose=sample,
+        )
+    except StreamError as error:
+        raise _as_error(str(error)) from error
+
+
+_LETTERS = {
+    "VARCHAR": "u",
+    "TINYINT": "c",
+    "UTINYINT": "C",
+    "SMALLINT": "s",
+    "USMALLINT": "S",
+    "INTEGER": "i",
+    "UINTEGER": "I",
+    "BIGINT": "l",
+    "UBIGINT": "L",
+}
+"""DuckDB's types as Arrow calls them."""
+
+
+def _as_error(message: str) -> duckdb.Error:
+    """What DuckDB would have raised outside of a stream."""
+    kinds = {"Out of Memory": duckdb.OutOfMemoryException, "IO": duckdb.IOException}
+    return kinds.get(message.partition(" Error:")[0], duckdb.InvalidInputException)(message)
 
 
 def write_lists(database: Database, log: Log, query: str, to: Path, *, length: int | None, where: str) -> Tally:
@@ -68,9 +152,3 @@ def _checking(database: Database, log: Log, to: Path, where: str = "true") -> It
         connection.execute(f"create temp {kept} lists as select * from ({reject.lists(log, source)}) where {where}")
         connection.execute(f"create temp view checked as {reject.checked(log, source)}")
         yield connection
-
-
-def count_lists(connection: duckdb.DuckDBPyConnection, histogram: Path) -> int:
-    """Lists in a file of counts: each has exactly one first position."""
-    query = f"select coalesce(sum(n), 0)::bigint from read_parquet({file_text(histogram)}) where position = 1"
-    return int(connection.execute(query).fetchall()[0][0])

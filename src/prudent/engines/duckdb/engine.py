@@ -19,9 +19,9 @@ class DuckDB(Database):
     DuckDB(memory='1GB', threads=2)
     """
 
-    def count(self, log: Log, query: str, to: Path, *, check: Callable[[Tally], object]) -> Tally:
+    def count(self, log: Log, to: Path, *, check: Callable[[Tally], object]) -> Tally:
         """See `Engine.count`."""
-        return write_counts(self, log, query, to, check)
+        return write_counts(self, log, to, check)
 
     def lists(self, log: Log, query: str, to: Path, *, length: int | None = None, where: str = "true") -> Tally:
         """Run `query` over the view ``shown`` of this log and write its rows to a Parquet file.

@@ -1,4 +1,4 @@
-"""Which lists of a log are rejected, and how many: from the view `source` to `lists`, `checked` and `impressions`."""
+"""Which lists of a log are rejected, and how many: from the view `source` to `lists` and `checked`."""
 
 import duckdb
 
@@ -116,20 +116,6 @@ def cut_lists(log: Log, length: int | None) -> str:
         propensity = f", case when {whole} then [null::double] else propensity{upto} end as propensity"
     lists = f"items{upto} as items, clicks{upto} as clicks{propensity}"
     return f"select {_segments(log, '{0}')} context, {lists} from checked where reason = 0"
-
-
-IMPRESSIONS = rules.impressions(
-    DUCKDB,
-    """
-    select context, unnest(items) as item, unnest(range(1, len(items) + 1))::integer as position,
-        unnest(clicks) as click, clicked, coalesce(clicked[1], 0) as first, coalesce(clicked[-1], 0) as last
-    from (
-        select context, items, clicks, list_filter(range(1, len(items) + 1), lambda i: clicks[i] = 1) as clicked
-        from checked
-        where reason = 0
-    )
-    """,
-)
 
 
 def _click(column: str, kind: str) -> str:

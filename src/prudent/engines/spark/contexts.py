@@ -23,6 +23,7 @@ from prudent.engines.spark.count import fresh_session
 from prudent.engines.spark.engine import Spark
 from prudent.engines.spark.errors import JAVA_ERRORS, first_line, messages
 from prudent.engines.spark.open import escaped
+from prudent.storage.counts_file import COLUMNS
 from prudent.storage.filesystem import Location, find, replacing_folder, total_size, write_text
 from prudent.storage.manifest import IN_FOLDER, Manifest
 
@@ -158,9 +159,8 @@ def _rows(session: SparkSession, files: Mapping[Location, int], offer: DataFrame
     tables = []
     for weight, group in groups.items():
         table = session.read.parquet(*escaped(group))
-        _check_columns(table, (*_KEYS, "n"), group[0].name)
-        cells = table.where("position > 0")  # the other rows are whole lists
-        tables.append(cells.selectExpr(*_KEYS, f"n * {weight}L as n", f"{offer is None} as eligible"))
+        _check_columns(table, COLUMNS, group[0].name, ("context", "items"))
+        tables.append(_cells(table).selectExpr(*_KEYS, f"n * {weight}L as n", f"{offer is None} as eligible"))
     rows = reduce(DataFrame.unionAll, tables)
     if offer is not None:
         _check_offer(offer, rows, name_of(candidates))
@@ -170,6 +170,17 @@ def _rows(session: SparkSession, files: Mapping[Location, int], offer: DataFrame
     together = rows.repartitionByRange(_tasks(session, list(files)), "context")
     summed = together.groupBy(*_KEYS).agg(F.sum("n").alias("n"), F.max("eligible").alias("eligible"))
     return summed.sortWithinPartitions(*_KEYS).persist(StorageLevel.DISK_ONLY)
+
+
+def _cells(table: DataFrame) -> DataFrame:
+    """One row per cell, from the rows of counts files."""
+    item = "flatten(transform(arrays_zip(items, cells), one -> array_repeat(one.items, one.cells))) as item"
+    zipped = table.selectExpr("context", item, "code", "n").selectExpr(
+        "context", "explode(arrays_zip(item, code, n)) as one"
+    )
+    position, prev = "shiftright(one.code, 16) as position", "shiftright(one.code, 2) & 16383 as prev"
+    flags = "one.code & 2 > 0 as click", "one.code & 1 > 0 as more"
+    return zipped.selectExpr("context", "one.item as item", position, prev, *flags, "one.n as n")
 
 
 def _tasks(session: SparkSession, files: Sequence[Location]) -> int:
@@ -192,7 +203,7 @@ def name_of(candidates: Any) -> str:
 
 
 def _check_offer(offer: DataFrame, rows: DataFrame, name: str) -> None:
-    _check_columns(offer, ("context", "item"), name)
+    _check_columns(offer, ("context", "item"), name, ("context", "item"))
     for column in ("context", "item"):
         theirs, ours = (dict(frame.dtypes)[column] for frame in (offer, rows))
         if (theirs == "string") != (ours == "string"):
@@ -201,13 +212,13 @@ def _check_offer(offer: DataFrame, rows: DataFrame, name: str) -> None:
         raise LogError(f"{name} has rows without a context or an item.")
 
 
-def _check_columns(table: DataFrame, columns: Sequence[str], name: str) -> None:
+def _check_columns(table: DataFrame, columns: Sequence[str], name: str, named: Sequence[str]) -> None:
     types = dict(table.dtypes)
     missing = [column for column in columns if column not in types]
     if missing:
         raise CountsError(f"{name} has no column {missing[0]}. It has: {', '.join(types)}.")
-    for column in ("context", "item"):
-        if types[column] not in ("string", "bigint", "int", "smallint", "tinyint"):
+    for column in named:
+        if types[column].removeprefix("array<").rstrip(">") not in ("string", "bigint", "int", "smallint", "tinyint"):
             raise CountsError(
                 f"The column {column} of {name} is {types[column]}. Names are text or integers of up to 64 bits; "
                 "Spark has no unsigned integers of 64 bits: rank them with DuckDB."

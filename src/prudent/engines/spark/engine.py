@@ -74,7 +74,7 @@ class Spark:
         """
         return replace(cls(), session=_start(master, dict(conf or {})))
 
-    def count(self, log: Log, query: str, to: "Path | Location", *, check: Callable[[Tally], object]) -> Tally:
+    def count(self, log: Log, to: "Path | Location", *, check: Callable[[Tally], object]) -> Tally:
         """See `Engine.count`; where `to` is a `Location`, it becomes a folder of part files.
 
         The folder gets its name when it is complete. On this machine and on HDFS that is one step. Object stores have
@@ -82,7 +82,7 @@ class Spark:
         """
         from prudent.engines.spark.count import counting
 
-        with counting(self.running, log, query, self.filesystem) as job:
+        with counting(self.running, log, self.filesystem) as job:
             return job.write_file(to, check) if isinstance(to, Path) else job.write_folder(to, check)
 
     @property

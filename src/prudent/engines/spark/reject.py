@@ -74,24 +74,6 @@ def _from_rows(rows: DataFrame) -> DataFrame:
     )
 
 
-IMPRESSIONS = rules.impressions(
-    SPARK,
-    """
-    select context, item, place + 1 as position, get(clicks, place) as click, clicked,
-        coalesce(get(clicked, 0), 0) as first, coalesce(get(clicked, size(clicked) - 1), 0) as last
-    from (
-        select context, posexplode(items) as (place, item), clicks, clicked
-        from (
-            select context, items, clicks,
-                filter(sequence(1, size(items)), at -> get(clicks, at - 1) = 1) as clicked
-            from checked
-            where reason = 0
-        )
-    )
-    """,
-)
-
-
 # --- types ------------------------------------------------------------------------------------------------------------
 
 

@@ -1,4 +1,4 @@
-"""The rejection rules, and impressions from accepted lists, as SQL text for every engine.
+"""The rejection rules as SQL text for every engine.
 
 An engine makes the relation `lists` (context, items, clicks, fault, copies and, where the log names it, propensity), in
 which each row is one list, or `copies` rows that belong to no list. From there on the text is the same.
@@ -68,23 +68,6 @@ def rejection(
             {f"when {' or '.join(nul[name] for name in text)} then {CODE['NUL byte in a name']}" if text else ""}
             else 0
         end
-    """
-
-
-def impressions(dialect: Dialect, exploded: str) -> str:
-    """One row per item shown in an accepted list: what the counting query reads.
-
-    `exploded` is a query for context, item, position, click, the positions `clicked` in its list, and the first and the
-    last of them, or 0. Most lists have at most one click, and then first and last suffice.
-    """
-    above = f"{dialect.maximum}({dialect.where('clicked', 'place', 'place < position')})"
-    return f"""
-        select context, item, position,
-            cast(case when first = 0 or position <= first then 0 when position > last then last else {above} end
-                as integer) as prev,
-            click = 1 as click,
-            last > position as more
-        from ({exploded})
     """
 
 

@@ -18,7 +18,7 @@ from prudent.policies.baselines.totals import fold
 from prudent.policies.plan import differences, only
 from prudent.policies.policy import Policy
 from prudent.policies.rank import check_outputs
-from prudent.policies.tables import CONTEXTS, append, named_lists, named_scores
+from prudent.policies.tables import CONTEXTS, EVIDENCE, append
 from prudent.storage.manifest import Manifest, Source
 
 
@@ -93,9 +93,14 @@ def rank_baseline(
         "lower": adds,
         "mean": adds,
     }
-    append(connection, "scores", everything, named_scores(0, totals.pairs))
+    append(connection, "scores", everything, f"select context, item, {EVIDENCE} from {_NAMED} order by row")
     evidence = {name: column[new.row] for name, column in counted.items()}
-    append(connection, "lists", {**ranked, **evidence}, named_lists(0, totals.pairs))
+    append(
+        connection,
+        "lists",
+        {**ranked, **evidence},
+        f"select context, rank, item, {EVIDENCE} from {_NAMED} order by number, rank",
+    )
     values = {"value": np.bincount(new.context, adds, minlength=len(kept)), "incumbent_value": choice.incumbent}
     differ = differences(new, incumbent, totals.length, len(kept))
     per_context = {
@@ -104,7 +109,12 @@ def rank_baseline(
         "lower": values["value"],
         "incumbent_lower": values["incumbent_value"],
     }
-    append(connection, "per_context", {"number": np.arange(len(kept)), **per_context, "differ": differ, "kept": kept})
+    append(
+        connection,
+        "per_context",
+        {"number": np.arange(len(kept)), **per_context, "differ": differ, "kept": kept},
+        "from part join (select rowid as number, context from contexts) using (number) order by number",
+    )
     share = np.where(kept, totals.logged, 0) / totals.logged[kept].sum()
     manifest = Manifest(
         "policy",
@@ -126,3 +136,6 @@ def rank_baseline(
     if to is not None:
         policy.write(to, scores)
     return policy
+
+
+_NAMED = "part join (select rowid as row, context, item from pairs) using (row)"

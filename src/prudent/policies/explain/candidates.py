@@ -176,17 +176,17 @@ def _logged(
     counts: Counts, contexts: Sequence[Name], pairs: Sequence[Pair], length: int, most: int | None
 ) -> dict[Pair, _Logged]:
     """Incumbent place, impressions and clicks: of these pairs, of the incumbent lists, and of the most clicked."""
-    names = counts.index
-    cursor = names.connection.cursor()
-    kind = str(cursor.table("contexts").types[0])
+    index = counts.index
+    kind = index.names.kind
     if (kind == "VARCHAR") != isinstance(contexts[0], str):
         raise PolicyError(f"The contexts of the counts are {kind.lower()}, and those of the policy are not.")
-    cursor.register("keys", {"context": as_column(contexts)})
-    rows = cursor.execute("select rowid from contexts semi join keys using (context)").fetchnumpy()["rowid"]
-    marked = np.zeros(names.contexts, bool)
-    marked[rows] = True
-    row_numbers = np.flatnonzero(np.repeat(marked, names.pairs_of))
-    cells = names.only(marked).cells
+    marked = np.zeros(index.contexts, bool)
+    marked[list(index.find(contexts).values())] = True
+    part = index.only(marked)
+    cells, names = part.cells, part.contexts.to_list()
+    every: list[Pair] = [
+        (names[number], item) for number, item in zip(cells.context.tolist(), part.items.to_list(), strict=True)
+    ]
     impressions, clicks = cells.per_pair(), cells.per_pair(cells.click)
     incumbent = incumbent_lists(cells, length)
     place = np.zeros(cells.pairs, np.int64)
@@ -196,15 +196,9 @@ def _logged(
         kept[:] = True
     else:
         kept |= _most_clicked(cells.context, impressions, clicks, length)
-        cursor.register(
-            "pair", {"context": as_column([one for one, _ in pairs]), "item": as_column([two for _, two in pairs])}
-        )
-        rows = cursor.execute("select rowid from pairs semi join pair using (context, item)").fetchnumpy()["rowid"]
-        kept[np.searchsorted(row_numbers, rows)] = True
-    cursor.register("kept", {"row": row_numbers[kept]})
-    kept_pairs = cursor.execute(
-        "select context, item from pairs where rowid in (select row from kept) order by rowid"
-    ).fetchall()
+        wanted = set(pairs)
+        kept |= np.fromiter((pair in wanted for pair in every), bool, len(every))
+    kept_pairs = [every[row] for row in np.flatnonzero(kept)]
     columns = place[kept].tolist(), np.rint(impressions[kept]).astype(np.int64).tolist(), clicks[kept].tolist()
     return {pair: _Logged(at or None, n, clicked) for pair, at, n, clicked in zip(kept_pairs, *columns, strict=True)}
 

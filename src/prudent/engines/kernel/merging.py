@@ -1,0 +1,83 @@
+"""The sum of counts that are sorted: pieces of several files or spilled runs, merged as they are read."""
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prudent.base.arrays import BoolArray
+from prudent.base.errors import CountsError
+from prudent.engines import kernel
+from prudent.storage.counts_file import Piece
+from prudent.storage.run import NameColumn, Run, WholeLists
+
+
+def merge_pieces(
+    sources: Sequence[Iterator[Piece]],
+    sampled: Callable[[NameColumn], BoolArray],
+    weights: Sequence[int] | None = None,
+) -> Iterator[Piece]:
+    """The sum of the sources; every impression counts as often as the weight of its source says, every list once.
+
+    All are sorted by context: what lies up to the smallest of the last contexts that were read is complete. `sampled`
+    tells which contexts are in the sample of all.
+    """
+    weights = weights or (1,) * len(sources)
+    sources = [(_cut(piece, sampled) for piece in source) for source in sources]
+    ahead = [next(source) for source in sources]
+    if len(sources) == 1 and weights[0] == 1:
+        yield ahead[0]
+        yield from sources[0]
+        return
+    empty = ahead
+    done = False
+    while True:
+        for at, source in enumerate(sources):
+            while not len(ahead[at].run.pairs) and (piece := next(source, None)) is not None:
+                ahead[at] = piece
+        here = [at for at, piece in enumerate(ahead) if len(piece.run.pairs)]
+        if not here:
+            break
+        last: Any = min(ahead[at].run.contexts.raw(-1) for at in here)
+        ends = [bisect_right(range(len(ahead[at].run.pairs)), last, key=ahead[at].run.contexts.raw) for at in here]
+        parts = [ahead[at].slice(0, end) for at, end in zip(here, ends, strict=True)]
+        for at, end in zip(here, ends, strict=True):
+            ahead[at] = ahead[at].slice(end, len(ahead[at].run.pairs))
+        done = True
+        yield _merged(parts, [weights[at] for at in here])
+    if not done:
+        yield empty[0]
+
+
+def _cut(piece: Piece, sampled: Callable[[NameColumn], BoolArray]) -> Piece:
+    if not len(piece.lists.n):
+        return piece
+    return Piece(piece.run, piece.lists.where(sampled(piece.run.contexts)[piece.lists.context]))
+
+
+def _merged(pieces: Sequence[Piece], weights: Sequence[int]) -> Piece:
+    if len(pieces) == 1 and weights[0] == 1:
+        return pieces[0]
+    if any(int(piece.run.n.max(initial=0)) * weight >> 62 for piece, weight in zip(pieces, weights, strict=True)):
+        raise CountsError(
+            "A cell has so many impressions that they cannot be weighed: read the counts without weights."
+        )
+    run, places = kernel.merge([piece.run for piece in pieces], weights)
+    return Piece(run, _merged_lists(pieces, run, places))
+
+
+def _merged_lists(pieces: Sequence[Piece], run: Run, places: Sequence[NDArray[Any]]) -> WholeLists:
+    """The lists of all pieces by the numbers of the merged run, where `places` has those of the pairs of each piece."""
+    context_of_pair = np.repeat(np.arange(len(run.pairs)), run.pairs)
+    context, items = [], []
+    for piece, place in zip(pieces, places, strict=True):
+        lists, first = piece.lists, piece.run.first_pair
+        number = context_of_pair[place[first[:-1]]][lists.context]
+        pair = place[np.repeat(first[lists.context], lists.size) + lists.items]
+        context.append(number)
+        items.append(pair - np.repeat(run.first_pair[number], lists.size))
+    every = [piece.lists for piece in pieces]
+    size, clicks, n = (np.concatenate([getattr(lists, name) for lists in every]) for name in ("size", "clicks", "n"))
+    return kernel.distinct(WholeLists(np.concatenate(context), size, np.concatenate(items), clicks, n))

@@ -1,0 +1,97 @@
+"""The same lists give the same bytes: in any order, at once or in runs that spill, in one file or merged from many."""
+
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import prudent
+from prudent.counts import files
+from prudent.engines.duckdb import count as counting
+from prudent.storage import counts_file, sketch
+
+MOST_LISTS = 60
+
+
+@pytest.fixture(scope="module")
+def log() -> pa.Table:
+    """Text with long common prefixes, lists of different lengths, some of them rejected."""
+    random = np.random.default_rng(7)
+    rows = []
+    for _ in range(3_000):
+        context = f"query {random.zipf(1.3) % 400}"
+        items = [f"https://shop.example/item/{n}" for n in random.permutation(12)[: random.integers(1, 7)]]
+        clicks = (random.random(len(items)) < 0.3).astype(int).tolist()
+        if random.random() < 0.005:
+            items.append(items[0])  # twice
+            clicks.append(0)
+        rows.append({"context": context, "items": items, "clicks": clicks})
+    return pa.Table.from_pylist(rows)
+
+
+@pytest.fixture(autouse=True)
+def small_sample(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sample of few contexts, so that every run has its own."""
+    monkeypatch.setattr(sketch, "SAMPLE_LISTS", MOST_LISTS)
+    monkeypatch.setattr(counts_file, "SAMPLE_LISTS", MOST_LISTS)
+    monkeypatch.setattr(sketch.sample_threshold, "__defaults__", (MOST_LISTS,))
+
+
+def written(log: pa.Table, file: Path, engine: prudent.DuckDB | None = None) -> bytes:
+    prudent.count(prudent.Log(log, origin=("the log",)), to=file, engine=engine)
+    return file.read_bytes()
+
+
+def shuffled(log: pa.Table) -> pa.Table:
+    return log.take(np.random.default_rng(3).permutation(log.num_rows))
+
+
+def test_order_and_threads_do_not_show(log: pa.Table, tmp_path: Path) -> None:
+    whole = written(log, tmp_path / "a.parquet")
+    assert written(shuffled(log), tmp_path / "a.parquet", prudent.DuckDB(threads=4)) == whole
+    assert written(log, tmp_path / "a.parquet", prudent.DuckDB(memory="500MB", threads=1)) == whole
+
+
+@pytest.mark.parametrize("kernel", ["", "numpy"])
+def test_runs_that_spill_do_not_show(
+    kernel: str, log: pa.Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PRUDENT_KERNEL", kernel)
+    whole = written(log, tmp_path / "a.parquet")
+    spilled: list[Path] = []
+
+    def write(connection: duckdb.DuckDBPyConnection, target: Path, *pieces: Any, **settings: Any) -> None:
+        spilled.append(target)
+        counts_file.write_counts_file(connection, target, *pieces, **settings)
+
+    monkeypatch.setattr(counting, "write_counts_file", write)
+    monkeypatch.setattr(counting, "_MOST", 60_000)
+    pq.write_table(shuffled(log), tmp_path / "log.parquet", row_group_size=200)
+    file = prudent.Log(tmp_path / "log.parquet", origin=("the log",))
+    prudent.count(file, to=tmp_path / "a.parquet")
+    assert len(spilled) >= 3  # DuckDB streams 2,048 lists at a time: two runs, and their sum
+    assert (tmp_path / "a.parquet").read_bytes() == whole
+    assert not [left for left in tmp_path.iterdir() if left.name.startswith(".")]
+
+
+def test_nor_do_the_files_that_are_added(log: pa.Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = prudent.count(log)
+    parts = []
+    for number in range(7):
+        part = log.filter(pa.array(np.arange(log.num_rows) % 7 == number))
+        prudent.count(part, max_rejected=1.0, to=tmp_path / f"{number}.parquet")
+        parts.append(tmp_path / f"{number}.parquet")
+    monkeypatch.setattr(files, "_MOST_FILES", 2)
+    together = prudent.Counts.read(*parts)
+    for counts in (whole, together):
+        object.__setattr__(counts, "origin", ("the log",))
+        counts.write(tmp_path / f"sum{len(counts.files)}.parquet")
+    assert (tmp_path / "sum1.parquet").read_bytes() == (tmp_path / "sum7.parquet").read_bytes()
+    one, other = whole.sample(), together.sample()
+    assert 0 < len(one.n) <= 2 * MOST_LISTS
+    np.testing.assert_array_equal(one.items, other.items)
+    np.testing.assert_array_equal(one.n, other.n)
