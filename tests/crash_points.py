@@ -48,7 +48,7 @@ COMMANDS: dict[str, list[str]] = {
     ],
     "compare": ["compare", "{}.parquet", "-o", "out/chart.svg", "--model", "cm", "--model", "dcm"],
     "tune": [
-        *("tune", "{}-parts/train.parquet", "-o", "out/chart.svg", "--repetitions", "1", "--bound", "eb"),
+        *("tune", "{}-parts/train.parquet", "-o", "out/chart.svg", "--repetitions", "2", "--bound", "eb"),
         *("--delta", "0.2", "--model", "cm"),
     ],
     "reproduce": [

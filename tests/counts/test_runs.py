@@ -1,16 +1,17 @@
 """The same lists give the same bytes: in any order, at once or in runs that spill, in one file or merged from many."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import duckdb
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 import prudent
 from prudent.counts import files
+from prudent.engines import kernel
 from prudent.engines.duckdb import count as counting
 from prudent.storage import counts_file, sketch
 
@@ -56,11 +57,11 @@ def test_order_and_threads_do_not_show(log: pa.Table, tmp_path: Path) -> None:
     assert written(log, tmp_path / "a.parquet", prudent.DuckDB(memory="500MB", threads=1)) == whole
 
 
-@pytest.mark.parametrize("kernel", ["", "numpy"])
+@pytest.mark.parametrize("which", ["", "numpy"])
 def test_runs_that_spill_do_not_show(
-    kernel: str, log: pa.Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    which: str, log: pa.Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("PRUDENT_KERNEL", kernel)
+    monkeypatch.setenv("PRUDENT_KERNEL", which)
     whole = written(log, tmp_path / "a.parquet")
     spilled: list[Path] = []
 
@@ -69,11 +70,19 @@ def test_runs_that_spill_do_not_show(
         counts_file.write_counts_file(connection, target, *pieces, **settings)
 
     monkeypatch.setattr(counting, "write_counts_file", write)
-    monkeypatch.setattr(counting, "_MOST", 60_000)
-    pq.write_table(shuffled(log), tmp_path / "log.parquet", row_group_size=200)
-    file = prudent.Log(tmp_path / "log.parquet", origin=("the log",))
-    prudent.count(file, to=tmp_path / "a.parquet")
-    assert len(spilled) >= 3  # DuckDB streams 2,048 lists at a time: two runs, and their sum
+
+    def in_runs(connection: Any, log: prudent.Log, source: Any, sample: Any) -> Iterator[kernel.Counted]:
+        """As where the memory is full after every thousand lists."""
+        for first in range(0, log.source.num_rows, 1_000):
+            part = log.source.slice(first, 1_000)
+            part = part.append_column("fault", pa.array([0] * len(part), pa.int32()))
+            part = part.append_column("copies", pa.array([1] * len(part)))
+            limits: dict[str, Any] = {"budget": 1 << 40, "max_positions": 1_000, "text_files": False}
+            yield from kernel.count(part.__arrow_c_stream__(), "uul", **limits, choose=sample)
+
+    monkeypatch.setattr(counting, "_counted", in_runs)
+    written(shuffled(log), tmp_path / "a.parquet")
+    assert len(spilled) == 4, "three runs, and their sum"
     assert (tmp_path / "a.parquet").read_bytes() == whole
     assert not [left for left in tmp_path.iterdir() if left.name.startswith(".")]
 

@@ -13,6 +13,8 @@ import pyarrow as pa
 import pytest
 
 import prudent
+from prudent.storage import parquet
+from prudent.storage.checksum import seal
 from prudent.storage.database import Database
 from prudent.storage.files import replacing
 from tests.command import PROCESS, run
@@ -46,15 +48,16 @@ def test_what_is_not_yet_in_place_is_private(day: bool, tmp_path: Path, monkeypa
     open_to_others: list[str] = []
     steps = []
 
-    def look(*_: Any) -> None:
+    def look(file: Path, mark: str) -> None:
         writing = [path for path in target.parent.rglob("*") if ".part" in str(path) and path.is_file()]
         steps.append(len(writing))
         for path in writing:
             above = [folder for folder in path.parents if target.parent in folder.parents]
             if mode(path) & 0o077 and not any(mode(folder) & 0o077 == 0 for folder in above):
                 open_to_others.append(path.name)
+        seal(file, mark)
 
-    monkeypatch.setattr("prudent.counts.count.check_tally", look)
+    monkeypatch.setattr(parquet, "seal", look)
     prudent.count(log, **to)
     assert steps == [1], "nothing was being written: this tests nothing"
     assert open_to_others == []

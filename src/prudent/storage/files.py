@@ -42,7 +42,10 @@ def private_part(target: Path) -> Iterator[Path]:
     The target may be private, and files are made with the mode that others chose: nobody else enters the folder. The
     path is free: over a file that exists, DuckDB would write to a third one.
     """
-    folder = Path(tempfile.mkdtemp(prefix=f".{target.name[:40]}.", suffix=".part", dir=target.parent))
+    try:
+        folder = Path(tempfile.mkdtemp(prefix=f".{target.name[:40]}.", suffix=".part", dir=target.parent))
+    except OSError as error:
+        raise WriteError(f"Cannot write {target}: {reason(error)}. What was there before is untouched.") from error
     try:
         yield folder / f".{target.name[:40]}.part"
     finally:
