@@ -14,7 +14,7 @@ from prudent.base.arrays import FloatArray, IntArray
 from prudent.base.errors import NotIdentifiedError, UsageError
 from prudent.bounds import Bayes
 from prudent.click_models import PositionBased, UserBrowsing
-from prudent.click_models.browsing import RARE, group_states
+from prudent.click_models.browsing_fit import RARE, group_states
 from prudent.click_models.user_browsing import FittedUserBrowsing
 from prudent.click_models.world import clicked, draw, make_world
 from prudent.counts.lists import ListBatch

@@ -128,6 +128,9 @@ def test_a_policy_that_is_replaced_while_it_is_read(log: Path, tmp_path: Path, m
         "cells::varchar[] as cells",
         "[99 for _ in list_items]::integer[] as list_items",
         "list_n[2:] as list_n",
+        "list_reverse(items) as items",
+        "list_reverse(code) as code",
+        "'c' as context",
     ],
 )
 def test_rows_that_no_log_has(change: str, log: Path, tmp_path: Path) -> None:
@@ -137,7 +140,7 @@ def test_rows_that_no_log_has(change: str, log: Path, tmp_path: Path) -> None:
     rows = f"select * replace ({change}) from read_parquet('{file}')"
     entries = f"{{prudent_counts: '{COUNTS_VERSION}', prudent_sample: 'g'}}"
     duckdb.execute(f"copy ({rows}) to '{tmp_path / 'other.parquet'}' (format parquet, kv_metadata {entries})")
-    with pytest.raises(CountsError, match=r"is damaged: .*cannot be|is missing|differ in length|has no|but its column"):
+    with pytest.raises(CountsError, match=r"cannot be|is missing|differ in length|has no|but its column|not sorted"):
         prudent.Counts.read(tmp_path / "other.parquet")
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
+from typing import Any
 
 import duckdb
 
@@ -11,6 +12,7 @@ from prudent.base.errors import CountsError, UsageError
 from prudent.engines.duckdb.engine import DuckDB
 from prudent.engines.duckdb.open import INTEGERS
 from prudent.engines.kernel.merging import merge_pieces
+from prudent.engines.kernel.names import is_sorted
 from prudent.logs.formats import find_files, parquet_files
 from prudent.storage.counts_file import (
     COLUMNS,
@@ -25,6 +27,7 @@ from prudent.storage.files import TemporaryFolder, writing_temporary
 from prudent.storage.manifest import Manifest, Tally
 from prudent.storage.parquet import read_footer
 from prudent.storage.quoting import file_text
+from prudent.storage.run import Run
 from prudent.storage.sketch import in_sample
 
 _MOST_FILES = 16  # that are merged at a time: each of them holds a piece in memory
@@ -51,12 +54,23 @@ def check_counts_file(connection: duckdb.DuckDBPyConnection, file: Path) -> Tall
         check_bytes(file, footer)
     except (duckdb.Error, OSError) as error:
         raise CountsError(f"Cannot read {file}: {str(error).splitlines()[0]}") from error
-    lists = sum(piece.run.lists for piece in read_pieces(connection, file))
+    lists, last = 0, None
+    for piece in read_pieces(connection, file):
+        lists += piece.run.lists
+        if tally is None:  # without a checksum, others may have written it
+            _check_order(piece.run, last, file)
+            last = piece.run.contexts.raw(-1) if len(piece.run.pairs) else last
     if tally is not None and tally.lists != lists:
         raise CountsError(
             f"{file} has {lists:,} lists, and {tally.lists:,} by its tally: it is damaged. Count the log again."
         )
     return tally or _tally_beside(file, lists)
+
+
+def _check_order(run: Run, last: Any, file: Path) -> None:
+    """Runs are merged by the order of their names."""
+    if not is_sorted(run) or (last is not None and len(run.pairs) and run.contexts.raw(0) <= last):
+        raise CountsError(f"{file} is marked as counts, but its names are not sorted. Count the log again.")
 
 
 _NUMBERS = tuple(f"{kind}[]" for kind in INTEGERS)

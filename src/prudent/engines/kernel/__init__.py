@@ -11,7 +11,7 @@ from functools import cache, partial
 import numpy as np
 from numpy.typing import NDArray
 
-from prudent.engines.kernel import build, library, twin
+from prudent.engines.kernel import build, library, numpy_twin
 from prudent.engines.kernel.counted import Choose, Counted, Types, kind
 from prudent.storage.arrow import StreamError, formats, stream_of
 from prudent.storage.run import LONGEST, Run, WholeLists
@@ -36,7 +36,7 @@ def count(
     pointer = stream_of(stream)
     checked = _types(formats(pointer), types)
     kernel = _kernel()
-    counting = partial(library.count, kernel) if kernel else twin.count
+    counting = partial(library.count, kernel) if kernel else numpy_twin.count
     counts = counting(
         pointer,
         checked,
@@ -56,7 +56,7 @@ def merge(runs: Sequence[Run], weights: Sequence[int]) -> tuple[Run, list[NDArra
     if len(kinds) != 1 or min(weights) < 0:
         raise ValueError("runs to merge must have names of one type, and weights of at least 0")
     kernel = _kernel()
-    return library.merge(kernel, runs, weights) if kernel else twin.merge(runs, weights)
+    return library.merge(kernel, runs, weights) if kernel else numpy_twin.merge(runs, weights)
 
 
 def distinct(lists: WholeLists) -> WholeLists:
@@ -70,7 +70,7 @@ def distinct(lists: WholeLists) -> WholeLists:
     if not np.all(lists.size):
         raise ValueError("an empty list")
     kernel = _kernel()
-    return library.distinct(kernel, lists) if kernel else twin.distinct(lists)
+    return library.distinct(kernel, lists) if kernel else numpy_twin.distinct(lists)
 
 
 def compiled() -> bool:

@@ -2,7 +2,7 @@
 // cells, and whole lists where they are asked for. The result depends on the lists alone: not on their order, nor on how
 // they were cut into batches.
 //
-// `twin.py` does the same with NumPy; the tests hold the two together to the byte.
+// `numpy_twin.py` does the same with NumPy; the tests hold the two together to the byte.
 
 #include <new>
 #include <string>

@@ -6,6 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from prudent.storage.run import NameColumn, Run
+
 Integers = NDArray[np.int64]
 Words = NDArray[np.uint64]
 
@@ -42,6 +44,14 @@ class Texts:
 _HIGHEST = np.array([0, *(((1 << 8 * kept) - 1) << 8 * (8 - kept) for kept in range(1, 9))], np.uint64)
 
 
+def names_of(column: NameColumn) -> Texts | NDArray[Any]:
+    """The names of a column; texts are copied, with eight bytes more."""
+    if column.ends is None:
+        return column.values
+    start = np.append(0, column.ends[:-1])[: len(column.ends)]
+    return Texts(np.append(column.values, np.zeros(8, np.uint8)), start, column.ends - start)
+
+
 def group(names: Texts | NDArray[Any], within: Integers) -> tuple[Integers, Integers]:
     """Number the distinct names of each group `within`, in the order of groups and names; a row for each of them.
 
@@ -59,6 +69,32 @@ def group(names: Texts | NDArray[Any], within: Integers) -> tuple[Integers, Inte
     rank = np.empty_like(order)
     rank[order] = np.arange(len(order))
     return rank[number], first[order]
+
+
+def ascending(names: Texts | NDArray[Any], first: NDArray[np.bool_]) -> bool:
+    """Whether each name is above the one before it, except for the `first` of a group."""
+    above = np.flatnonzero(~first[1:]) + 1
+    if not isinstance(names, Texts):
+        return bool(np.all(names[above] > names[above - 1]))
+    for word in range(names.words):
+        one, other = names.word(word, above - 1), names.word(word, above)
+        if np.any(one > other):
+            return False
+        above = above[one == other]
+    return bool(np.all(names.size[above] > names.size[above - 1]))
+
+
+def is_sorted(run: Run) -> bool:
+    """Whether contexts, the items of each and the codes of each pair ascend, and none of them is there twice."""
+    first, first_code = np.zeros(len(run.cells), bool), np.zeros(len(run.code), bool)
+    first[run.first_pair[:-1]] = True
+    first_code[(np.cumsum(run.cells, dtype=np.int64) - run.cells)[run.cells > 0]] = True
+    once = np.arange(len(run.pairs)) == 0
+    return (
+        ascending(names_of(run.contexts), once)
+        and ascending(names_of(run.items), first)
+        and ascending(run.code, first_code)
+    )
 
 
 def _numbered(order: Integers, new: NDArray[np.bool_]) -> tuple[Integers, Integers]:

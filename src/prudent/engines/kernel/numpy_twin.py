@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prudent.engines.kernel.counted import Choose, Counted, Types, chosen
-from prudent.engines.kernel.names import Integers, Texts, group
+from prudent.engines.kernel.names import Integers, Texts, group, names_of
 from prudent.logs.log import CODE, REASONS
 from prudent.storage.arrow import Column, StreamError, read
 from prudent.storage.run import NameColumn, Run, WholeLists
@@ -129,8 +129,8 @@ def distinct(lists: WholeLists) -> WholeLists:
 
 def merge(runs: Sequence[Run], weights: Sequence[int]) -> tuple[Run, list[NDArray[np.uint32]]]:
     """The sum of runs whose names are of one kind, and where the pairs of each are in it."""
-    contexts = _names(NameColumn.concatenated([run.contexts for run in runs]))
-    items = _names(NameColumn.concatenated([run.items for run in runs]))
+    contexts = names_of(NameColumn.concatenated([run.contexts for run in runs]))
+    items = names_of(NameColumn.concatenated([run.items for run in runs]))
     pairs, cells, code = (np.concatenate([getattr(run, name) for run in runs]) for name in ("pairs", "cells", "code"))
     n = np.concatenate([run.n * np.uint64(weight) for run, weight in zip(runs, weights, strict=True)])
     context, context_row = group(contexts, np.zeros(len(pairs), np.int64))
@@ -248,13 +248,6 @@ def _elements(lists: _Lists, chosen: Bools) -> tuple[Integers, Integers]:
     size = np.where(chosen, lists.size, 0)
     row = np.repeat(np.arange(len(size)), size)
     return row, np.arange(len(row)) - np.repeat(np.cumsum(size) - size, size) + lists.start[row]
-
-
-def _names(column: NameColumn) -> Names:
-    if column.ends is None:
-        return column.values
-    start = np.append(0, column.ends[:-1])[: len(column.ends)]
-    return Texts(np.append(column.values, np.zeros(8, np.uint8)), start, column.ends - start)
 
 
 def _take(names: Names, rows: Integers) -> Names:
