@@ -10,10 +10,10 @@ import pyarrow as pa
 import pytest
 
 import prudent
-from prudent.counts import files
 from prudent.engines import kernel
 from prudent.engines.duckdb import count as counting
-from prudent.storage import counts_file, sketch
+from prudent.engines.kernel import merging
+from prudent.storage import arrow, counts_file, sketch
 
 MOST_LISTS = 60
 
@@ -94,7 +94,7 @@ def test_nor_do_the_files_that_are_added(log: pa.Table, tmp_path: Path, monkeypa
         part = log.filter(pa.array(np.arange(log.num_rows) % 7 == number))
         prudent.count(part, max_rejected=1.0, to=tmp_path / f"{number}.parquet")
         parts.append(tmp_path / f"{number}.parquet")
-    monkeypatch.setattr(files, "_MOST_FILES", 2)
+    monkeypatch.setattr(merging, "_MOST_FILES", 2)
     together = prudent.Counts.read(*parts)
     for counts in (whole, together):
         object.__setattr__(counts, "origin", ("the log",))
@@ -104,3 +104,33 @@ def test_nor_do_the_files_that_are_added(log: pa.Table, tmp_path: Path, monkeypa
     assert 0 < len(one.n) <= 2 * MOST_LISTS
     np.testing.assert_array_equal(one.items, other.items)
     np.testing.assert_array_equal(one.n, other.n)
+
+
+def test_names_of_other_programs_may_be_small_integers(tmp_path: Path) -> None:
+    log = pa.table({"context": [5, 6, 7] * 9, "items": [[1, 2]] * 27, "clicks": [[0, 1]] * 27})
+    prudent.count(log, to=tmp_path / "counts.parquet")
+    small = "select * replace (context::smallint as context, items::integer[] as items)"
+    for name in ("one", "two"):
+        duckdb.execute(
+            f"copy ({small} from '{tmp_path}/counts.parquet') to '{tmp_path}/{name}.parquet' "
+            f"(format parquet, kv_metadata {{prudent_counts: '{counts_file.COUNTS_VERSION}'}})"
+        )
+    both = prudent.Counts.read(tmp_path / "one.parquet", tmp_path / "two.parquet")
+    assert both.index.names.to_list() == [5, 6, 7]
+    assert both == prudent.count(pa.concat_tables([log, log]))
+
+
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, MemoryError, prudent.PrudentError])
+def test_what_batches_raise_is_raised(kind: type[BaseException]) -> None:
+    """On its way it is a number in C: an interrupt became the end of the stream, or a bug."""
+
+    def batches() -> Iterator[dict[str, arrow.Column]]:
+        yield {"x": arrow.numbers(np.arange(3))}
+        raise kind("no more of this")
+
+    with (
+        pytest.raises(kind, match="no more of this"),
+        duckdb.connect() as connection,
+        arrow.registered(connection, "x", batches()),
+    ):
+        connection.execute("create table y as from x")

@@ -131,6 +131,7 @@ def test_a_policy_that_is_replaced_while_it_is_read(log: Path, tmp_path: Path, m
         "list_reverse(items) as items",
         "list_reverse(code) as code",
         "'c' as context",
+        "items[1:0] as items, cells[1:0] as cells, code[1:0] as code, n[1:0] as n",
     ],
 )
 def test_rows_that_no_log_has(change: str, log: Path, tmp_path: Path) -> None:

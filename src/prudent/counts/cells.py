@@ -98,11 +98,6 @@ class CellCodec(NamedTuple):
         """Arrays to numbers; the arrays are broadcast against each other."""
         return np.asarray(((((pair << self.bits) + position) << self.bits) + prev) * 4 + click * 2 + more)
 
-    def sql(self, pair: str) -> str:
-        """The same in SQL, from the columns of a counts file and an expression for the number of the pair."""
-        size = 1 << self.bits
-        return f"(({pair} * {size} + position) * {size} + prev) * 4 + click::int * 2 + more::int"
-
     def decode(self, cell: IntArray, n: FloatArray, context: IntArray) -> Cells:
         """Cells from their sorted numbers, how often each occurred, and the context of each pair."""
         size = 1 << self.bits

@@ -135,7 +135,7 @@ class Counts:
                 "Counts with a half-life are not whole numbers and cannot be written. Write them without it, and set "
                 "half_life when you read them."
             )
-        with self.engine.connect(spill=path.parent) as connection, replacing(path) as part:
+        with self.engine.connect(spill=path.parent) as connection, replacing(path) as part, self._reading():
             threshold = common_threshold(connection, self._here)
             write_counts_file(connection, part, self.pieces(), source=self.source, threshold=threshold)
 
@@ -153,7 +153,7 @@ class Counts:
     def _digest(self) -> Digest | None:
         if self.remote:
             return self._lists_alone()._digest
-        with self.engine.connect() as connection:
+        with self._reading(), self.engine.connect() as connection:
             threshold = common_threshold(connection, self._here)
             if threshold == NOTHING:
                 return None
@@ -172,7 +172,7 @@ class Counts:
         return counts_manifest(self.source)
 
     def __add__(self, other: "Counts") -> "Counts":
-        with self.engine.connect() as connection:
+        with self._reading(), other._reading(), self.engine.connect() as connection:
             if name_types(connection, self._here[0]) != name_types(connection, other._here[0]):
                 raise CountsError(
                     "The two logs name their contexts and items differently: by text, integers or unsigned integers."
@@ -198,7 +198,7 @@ class Counts:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Counts):
             return NotImplemented
-        with self.engine.connect() as connection:
+        with self._reading(), other._reading(), self.engine.connect() as connection:
             if name_types(connection, self._here[0]) != name_types(connection, other._here[0]):
                 return False  # 7 is not '7', but DuckDB would compare them as text
             # In the same unit: 7 in full are as many as 14 of which each counts half.

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import duckdb
 from prudent.base.errors import CountsError, UsageError
 from prudent.engines.duckdb.engine import DuckDB
 from prudent.engines.duckdb.open import INTEGERS
-from prudent.engines.kernel.merging import merge_pieces
+from prudent.engines.kernel.merging import merge_files
 from prudent.engines.kernel.names import is_sorted
 from prudent.logs.formats import find_files, parquet_files
 from prudent.storage.counts_file import (
@@ -21,16 +22,12 @@ from prudent.storage.counts_file import (
     common_threshold,
     counts_footer,
     read_pieces,
-    write_counts_file,
 )
-from prudent.storage.files import TemporaryFolder, writing_temporary
+from prudent.storage.files import TemporaryFolder
 from prudent.storage.manifest import Manifest, Tally
 from prudent.storage.parquet import read_footer
 from prudent.storage.quoting import file_text
 from prudent.storage.run import Run
-from prudent.storage.sketch import in_sample
-
-_MOST_FILES = 16  # that are merged at a time: each of them holds a piece in memory
 
 
 def find_counts(paths: Sequence[str | PathLike[str]]) -> list[Path]:
@@ -112,23 +109,8 @@ def merged_pieces(
 
     Where `sampled`, only contexts in the sample of a file, which may be in that of all or not.
     """
+    folder = TemporaryFolder()
     with engine.connect() as connection:
         threshold = common_threshold(connection, files)
-        folder = TemporaryFolder()
-        while len(files) > _MOST_FILES:
-            few = [slice(first, first + _MOST_FILES) for first in range(0, len(files), _MOST_FILES)]
-            names = [folder.path / f"{len(files)}-{some.start}.parquet" for some in few]
-            for some, name in zip(few, names, strict=True):
-                with writing_temporary(folder.path):
-                    pieces = _merged(connection, files[some], weights[some], threshold, sampled)
-                    write_counts_file(connection.cursor(), name, pieces, source=None, threshold=threshold)
-            files, weights = names, (1,) * len(names)
-        yield from _merged(connection, files, weights, threshold, sampled)
-
-
-def _merged(
-    connection: duckdb.DuckDBPyConnection, files: Sequence[Path], weights: Sequence[int], threshold: str, sampled: bool
-) -> Iterator[Piece]:
-    pieces = [read_pieces(connection.cursor(), file, sampled=sampled) for file in files]
-    aside = connection.cursor()
-    return merge_pieces(pieces, lambda contexts: in_sample(aside, contexts, threshold), weights)
+        read = partial(read_pieces, sampled=sampled)
+        yield from merge_files(connection, files, threshold, folder.path, weights=weights, read=read)

@@ -149,6 +149,7 @@ def _measure(names: Index, lists: int, min_lists: int) -> Extent:
 
 def _score(connection: duckdb.DuckDBPyConnection, index: Index, plan: Plan) -> str:
     """Make the table of scores of all candidates; a query for it."""
+    connection.execute("drop table if exists scores")  # of a call that was interrupted
     for part in index.parts():
         row = np.flatnonzero(part.eligible)
         names = {"context": part.contexts.take(part.cells.context[row]), "item": part.items.take(row)}

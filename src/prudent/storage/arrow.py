@@ -121,9 +121,21 @@ def _open_schema(stream: Any) -> Iterator[_Schema]:
         schema.release(ctypes.byref(schema))
 
 
-def _failure(stream: Any) -> StreamError:
+def _failure(stream: Any) -> Exception:
     message = stream.contents.get_last_error(stream) or b"the stream failed"
-    return StreamError(message.decode(errors="replace"))
+    return stream_error(message.decode(errors="replace"))
+
+
+def stream_error(message: str) -> Exception:
+    """What a stream says as an exception: that of DuckDB, where it has made the stream."""
+    kinds = {
+        "Out of Memory": duckdb.OutOfMemoryException,
+        "IO": duckdb.IOException,
+        "Invalid Input": duckdb.InvalidInputException,
+        "Conversion": duckdb.ConversionException,
+    }
+    kind, colon, _ = message.partition(" Error:")
+    return kinds.get(kind, duckdb.Error)(message) if colon else StreamError(message)
 
 
 def read(stream: Any) -> Generator[list[Column]]:
@@ -256,7 +268,7 @@ class Table:
     def __init__(self, batches: Iterable[Mapping[str, Column]]) -> None:
         self._batches = iter(batches)
         self._first = [next(self._batches)]
-        self.failure: Exception | None = None  # of the batches, while they were read
+        self.failure: BaseException | None = None  # of the batches, while they were read
         self._shapes = {name: _shape(column) for name, column in self._first[0].items()}
 
     def __arrow_c_schema__(self) -> object:
@@ -274,25 +286,25 @@ class Table:
 
         def get_next(_: Any, out: Any) -> int:
             try:
-                columns = list((self._first.pop() if self._first else next(self._batches)).values())
-            except StopIteration:
-                out.contents.release = _RELEASE_ARRAY()
-                return 0
-            except Exception as error:  # it goes through C, and is an error of the reader there
+                batch = self._first.pop() if self._first else next(self._batches, None)
+                if batch is None:
+                    out.contents.release = _RELEASE_ARRAY()
+                    return 0
+                columns, kept = list(batch.values()), list[Any]()
+                array = _array(len(columns[0].valid), 0, [None], [_data(column, kept) for column in columns], kept)
+                _fill(out.contents, _owned(array, kept))
+            except BaseException as error:  # it goes through C; `registered` raises it again
                 self.failure = error
                 failure.append(ctypes.create_string_buffer(str(error).encode()))
                 return 5  # EIO
-            kept: list[Any] = []
-            array = _array(len(columns[0].valid), 0, [None], [_data(column, kept) for column in columns], kept)
-            _fill(out.contents, _owned(array, kept))
             return 0
 
         def last_error(_: Any) -> int | None:
             return ctypes.addressof(failure[-1]) if failure else None
 
-        said = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)(last_error)  # as an address: text would be freed
-        callbacks = _GET_SCHEMA(get_schema), _GET_NEXT(get_next), ctypes.cast(said, _LAST_ERROR)
-        stream = _owned(Stream(*callbacks, _released_stream), [callbacks, said])
+        message = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)(last_error)  # as an address: text would be freed
+        callbacks = _GET_SCHEMA(get_schema), _GET_NEXT(get_next), ctypes.cast(message, _LAST_ERROR)
+        stream = _owned(Stream(*callbacks, _released_stream), [callbacks, message])
         return _new(ctypes.addressof(stream), b"arrow_array_stream", None)
 
     def _schema(self) -> _Schema:
@@ -311,7 +323,9 @@ def registered(
     try:
         yield
     except duckdb.Error as error:
-        raise table.failure or error from None
+        if table.failure is None:
+            raise error
+        raise table.failure  # noqa: B904 (it has a cause of its own)
     finally:
         connection.unregister(name)
 

@@ -144,6 +144,8 @@ def read_pieces(connection: duckdb.DuckDBPyConnection, file: Path, *, sampled: b
     """
     try:
         yield from pieces_in(connection, file, "list_n is not null" if sampled else "true")
+    except duckdb.OutOfMemoryException:
+        raise
     except (duckdb.Error, StreamError) as error:
         raise CountsError(f"{file} is damaged: {str(error).splitlines()[0]}. Count the log again.") from error
 
@@ -155,9 +157,11 @@ def check_bytes(file: Path, footer: Mapping[str, str]) -> None:
 
 
 def pieces_in(connection: duckdb.DuckDBPyConnection, file: Path, where: str = "true") -> Iterator[Piece]:
-    """The same for a file that only this process reads: it may have no footer of ours, and is not checked."""
-    columns = ", ".join(f"{name}::{_TYPES[name]}" if name in _TYPES else name for name in COLUMNS)
+    """The same for a file that only this process reads, and that may have no footer of ours."""
     source = f"read_parquet({file_text(file)}, hive_partitioning = false)"
+    names = dict(zip(("context", "items"), connection.sql(f"select context, items from {source}").types, strict=True))
+    types = {**_TYPES, **{name: _name_type(str(kind)) for name, kind in names.items()}}
+    columns = ", ".join(f"{name}::{types[name]}" for name in COLUMNS)
     rows = connection.sql(f"select {columns} from {source} where {where}")
     capsule = rows.__arrow_c_stream__()
     empty = True
@@ -166,6 +170,12 @@ def pieces_in(connection: duckdb.DuckDBPyConnection, file: Path, where: str = "t
         yield _piece(batch)
     if empty:
         yield empty_piece(*(str(kind).removesuffix("[]") for kind in rows.types[:2]))
+
+
+def _name_type(kind: str) -> str:
+    """Names are text or integers of 64 bits, also where another program wrote smaller ones."""
+    element = kind.removesuffix("[]")
+    return (element if element in ("VARCHAR", "UBIGINT") else "BIGINT") + kind[len(element) :]
 
 
 def empty_piece(context: str, item: str) -> Piece:
@@ -219,7 +229,9 @@ def _check(run: Run, lists: WholeLists) -> None:
     n = run.n.view(np.int64)
     wrong = np.count_nonzero((n < 1) | (position < 1) | (position > LONGEST) | (prev >= position))
     if wrong:
-        raise StreamError(f"{wrong:,} of its cells cannot be")
+        raise StreamError(f"{wrong:,} of its cells have a position, prev or n that cannot be")
+    if not run.pairs.all() or not run.cells.all():
+        raise StreamError("a context has no items, or an item no cells: that cannot be")
     places = run.pairs[np.repeat(lists.context, lists.size)]
     if np.any(lists.n.view(np.int64) < 1) or np.any(lists.items >= places):
         raise StreamError("some of its lists cannot be")

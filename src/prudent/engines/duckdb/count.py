@@ -11,16 +11,15 @@ from prudent.base.arrays import BoolArray, IntArray
 from prudent.engines import kernel
 from prudent.engines.duckdb import reject
 from prudent.engines.duckdb.open import OpenTable, opened
-from prudent.engines.kernel.merging import merge_pieces
+from prudent.engines.kernel.merging import merge_files
 from prudent.logs.log import REASONS, Log, recorded_names
-from prudent.storage.arrow import StreamError
-from prudent.storage.counts_file import Piece, common_threshold, pieces_in, write_counts_file
+from prudent.storage.counts_file import Piece, common_threshold, write_counts_file
 from prudent.storage.database import Database, memory_limit
 from prudent.storage.files import replacing, writing_temporary
 from prudent.storage.manifest import Source, Tally
 from prudent.storage.quoting import file_text, text
 from prudent.storage.run import Run
-from prudent.storage.sketch import EVERYTHING, in_sample, sample_of
+from prudent.storage.sketch import EVERYTHING, sample_of
 
 _SHARE = 0.25  # of the memory, for the lists that are counted at a time
 _MOST = 600_000_000  # bytes of them, however much memory there is
@@ -79,8 +78,7 @@ class _Runs:
             self._spill(last)
             del last, pieces
         threshold = common_threshold(self._connection, self._files)
-        sources = [pieces_in(self._connection.cursor(), file) for file in self._files]
-        return merge_pieces(sources, lambda names: in_sample(self._connection, names, threshold)), threshold
+        return merge_files(self._connection, self._files, threshold, self._folder), threshold
 
 
 def _counted(
@@ -99,17 +97,14 @@ def _counted(
     kinds = [str(kind).removesuffix("[]") for kind in lists.types[:3]]
     types = "".join(_LETTERS[kind] for kind in kinds)
     budget = int(min(_MOST, _SHARE * memory_limit(connection)))
-    try:
-        yield from kernel.count(
-            lists.__arrow_c_stream__(),
-            types,
-            budget=budget,
-            max_positions=log.max_positions,
-            text_files=source.kind in ("csv", "jsonl"),
-            choose=sample,
-        )
-    except StreamError as error:
-        raise _as_error(str(error)) from error
+    yield from kernel.count(
+        lists.__arrow_c_stream__(),
+        types,
+        budget=budget,
+        max_positions=log.max_positions,
+        text_files=source.kind in ("csv", "jsonl"),
+        choose=sample,
+    )
 
 
 _LETTERS = {
@@ -124,12 +119,6 @@ _LETTERS = {
     "UBIGINT": "L",
 }
 """DuckDB's types as Arrow calls them."""
-
-
-def _as_error(message: str) -> duckdb.Error:
-    """What DuckDB would have raised outside of a stream."""
-    kinds = {"Out of Memory": duckdb.OutOfMemoryException, "IO": duckdb.IOException}
-    return kinds.get(message.partition(" Error:")[0], duckdb.InvalidInputException)(message)
 
 
 def write_lists(database: Database, log: Log, query: str, to: Path, *, length: int | None, where: str) -> Tally:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prudent.engines.kernel.counted import Choose, Counted, Types, chosen, kind
-from prudent.storage.arrow import StreamError
+from prudent.storage.arrow import stream_error
 from prudent.storage.run import NameColumn, Run, WholeLists
 
 _DTYPES = {"u": "u1", "l": "<i8", "L": "<u8"}
@@ -72,7 +72,7 @@ class _Result:
 
     def check(self) -> None:
         if error := self._library.prudent_error(self.address):
-            raise MemoryError if error == b"out of memory" else StreamError(error.decode(errors="replace"))
+            raise MemoryError if error == b"out of memory" else stream_error(error.decode(errors="replace"))
 
     def column(self, number: int, dtype: str) -> NDArray[Any]:
         """A column in place."""

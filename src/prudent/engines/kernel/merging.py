@@ -2,16 +2,49 @@
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
+import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
 from prudent.base.arrays import BoolArray
 from prudent.base.errors import CountsError
 from prudent.engines import kernel
-from prudent.storage.counts_file import Piece
+from prudent.storage.counts_file import Piece, pieces_in, write_counts_file
+from prudent.storage.files import writing_temporary
 from prudent.storage.run import NameColumn, Run, WholeLists
+from prudent.storage.sketch import in_sample
+
+_MOST_FILES = 16  # that are merged at a time: each of them holds a piece in memory
+
+
+def merge_files(
+    connection: duckdb.DuckDBPyConnection,
+    files: Sequence[Path],
+    threshold: str,
+    folder: Path,
+    *,
+    weights: Sequence[int] | None = None,
+    read: Callable[[duckdb.DuckDBPyConnection, Path], Iterator[Piece]] = pieces_in,
+) -> Iterator[Piece]:
+    """The sum of counts files, whose sample ends at a threshold; sums of a few files each are put into a folder."""
+    aside = connection.cursor()
+
+    def merged(files: Sequence[Path], weights: Sequence[int] | None) -> Iterator[Piece]:
+        sources = [read(connection.cursor(), file) for file in files]
+        return merge_pieces(sources, lambda contexts: in_sample(aside, contexts, threshold), weights)
+
+    while len(files) > _MOST_FILES:
+        few = [slice(first, first + _MOST_FILES) for first in range(0, len(files), _MOST_FILES)]
+        names = [folder / f"sum{len(files)}-{part.start}.parquet" for part in few]
+        for part, name in zip(few, names, strict=True):
+            pieces = merged(files[part], None if weights is None else weights[part])
+            with writing_temporary(folder):
+                write_counts_file(connection.cursor(), name, pieces, source=None, threshold=threshold)
+        files, weights, read = names, None, pieces_in
+    yield from merged(files, weights)
 
 
 def merge_pieces(
@@ -60,7 +93,7 @@ def _cut(piece: Piece, sampled: Callable[[NameColumn], BoolArray]) -> Piece:
 def _merged(pieces: Sequence[Piece], weights: Sequence[int]) -> Piece:
     if len(pieces) == 1 and weights[0] == 1:
         return pieces[0]
-    if any(int(piece.run.n.max(initial=0)) * weight >> 62 for piece, weight in zip(pieces, weights, strict=True)):
+    if sum(int(piece.run.n.max(initial=0)) * weight for piece, weight in zip(pieces, weights, strict=True)) >> 63:
         raise CountsError(
             "A cell has so many impressions that they cannot be weighed: read the counts without weights."
         )

@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (as everybody calls it)
 
 from prudent.base.errors import LogError, UsageError
-from prudent.engines.kernel.merging import merge_pieces
+from prudent.engines.kernel.merging import merge_files
 from prudent.engines.spark.open import escaped, is_dataframe, opened_in_spark
 from prudent.engines.spark.reject import checked, count_rejected
 from prudent.engines.spark.tasks import count_batches
@@ -30,7 +30,6 @@ from prudent.storage.counts_file import (
     SAMPLE,
     VERSION,
     counts_manifest,
-    pieces_in,
     write_counts_file,
 )
 from prudent.storage.database import Database, first_line
@@ -38,7 +37,7 @@ from prudent.storage.files import replacing
 from prudent.storage.filesystem import Location, replacing_folder, scratch_folder, write_text
 from prudent.storage.manifest import IN_FOLDER, Source, Tally
 from prudent.storage.quoting import file_text
-from prudent.storage.sketch import SAMPLE_LISTS, below, in_sample, sample_threshold
+from prudent.storage.sketch import SAMPLE_LISTS, below, sample_threshold
 
 if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
@@ -119,8 +118,7 @@ class Job:
             check(tally)
             source = Source(recorded_names(self.log), tally)
             threshold = sample_threshold(connection, f"select context, lists from {every}")
-            sources, aside = [pieces_in(connection.cursor(), part) for part in parts], connection.cursor()
-            pieces = merge_pieces(sources, lambda names: in_sample(aside, names, threshold))
+            pieces = merge_files(connection, parts, threshold, Path(folder))
             try:
                 write_counts_file(connection, part, pieces, source=source, threshold=threshold)
             except duckdb.InvalidInputException as error:
