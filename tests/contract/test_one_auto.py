@@ -69,11 +69,3 @@ def test_the_choice_is_the_model_that_made_the_clicks(folder: Path) -> None:
     scores = policy.manifest.results["comparison"]["scores"]
     (chosen,) = [score for score in scores if score["model"] == policy.manifest.settings["model"]]
     assert chosen["behind"] <= 2 * chosen["behind_se"], "ubm, which has more parameters, may be ahead by chance"
-
-
-@pytest.mark.spark
-def test_so_does_spark(folder: Path) -> None:
-    spark = prudent.Spark()
-    ranked = prudent.rank(folder / "counts.parquet", engine=spark, to=folder / "on-spark")
-    counted = prudent.count(prudent.Log(folder / "log.parquet"), engine=spark)
-    assert answer(ranked) == answer(prudent.rank(counted)) == expected(folder)

@@ -78,6 +78,15 @@ def test_names_that_look_like_the_entry_of_a_checksum(tmp_path: Path) -> None:
     assert prudent.Counts.read(tmp_path / "counts.parquet").tally.lists == 9
 
 
+def test_a_log_that_another_program_wrote_again(log: Path, tmp_path: Path) -> None:
+    """pyarrow copies the entries of the footer, also that of a checksum of other bytes."""
+    prudent.simulate(tmp_path / "log.parquet", lists=100)
+    table = pq.read_table(tmp_path / "log.parquet")
+    assert b"prudent_checksum" in table.schema.metadata
+    pq.write_table(table.slice(0, 50), tmp_path / "half.parquet")
+    assert prudent.count(tmp_path / "half.parquet").tally.lists == 50
+
+
 BEYOND = [
     *("'nan'::double as positive", "'inf'::double as positive", "-1.5 as positive", "'nan'::double as lower"),
     *("'nan'::double as mean", "-1 as impressions", "'nan'::double as upper", "'x' as negative", "null as item"),

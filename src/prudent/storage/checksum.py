@@ -57,8 +57,12 @@ def _find(file: Path) -> _Entry | None:
         if start < 0 or content.read(4) != b"PAR1":
             return None
         content.seek(start)
-        found = list(_ENTRY.finditer(content.read(length)))
-    return _Entry(start + found[-1].start(1), found[-1][1].decode()) if found else None
+        footer = content.read(length)
+    found = list(_ENTRY.finditer(footer))
+    # Some programs copy the entries of a file that they read into one that they write.
+    if not found or b"DuckDB version" not in footer[found[-1].end() :]:
+        return None
+    return _Entry(start + found[-1].start(1), found[-1][1].decode())
 
 
 def _digest(file: Path, at: int) -> str:
