@@ -331,8 +331,8 @@ start, shuffle and rows on one machine.
 def sizes(results: Results) -> str:
     columns = {
         "bytes per list": "bytes per list in",
-        "rows of counts per list": "rows of counts per list",
-        "bytes per row of counts": "bytes per row out",
+        "rows of counts per list": "cells per list",
+        "bytes per row of counts": "bytes per cell out",
         "count: cpu": "count: CPU s",
         "count: peak": "count: GB",
         "rank: cpu": "rank: CPU s",
@@ -372,8 +372,8 @@ def pairs(results: Results) -> str:
 PAIRS = """\
 ## A hundred million pairs
 
-Counts of {contexts:,} contexts with {pairs:,} context-item pairs in {rows:,} rows ({megabytes:,} MB), generated
-directly and in no order, ranked by `prudent rank --memory {memory}` with its defaults.
+Counts of {contexts:,} contexts with {pairs:,} context-item pairs in {rows:,} cells ({megabytes:,} MB), generated
+directly, ranked by `prudent rank --memory {memory}` with its defaults.
 
 {took}
 {table}"""

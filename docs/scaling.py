@@ -43,8 +43,8 @@ def _measured(parts: Mapping[str, Any]) -> str:
                 "lists",
                 "pairs",
                 "bytes per list in",
-                "rows of counts per list",
-                "bytes per row out",
+                "cells per list",
+                "bytes per cell out",
                 "counting, µs per list",
             ),
             [
@@ -99,7 +99,7 @@ def _day(
     return {
         "lists a day": _words(lists),
         "log, TB": number(lists * ten["bytes per list"] / 1e12),
-        "rows of counts, as measured": _words(rows),
+        "cells of counts, as measured": _words(rows),
         "counts, TB": number(rows * per_row / 1e12),
         "one machine with DuckDB, hours of one core": number(lists * duckdb_cpu / 1e6 / 3600),
         "Spark, hours of one core": number(lists * spark_cpu / 1e6 / 3600),
@@ -167,7 +167,7 @@ prudent.rank("s3a://counts", to="s3a://policy", half_life="14d", engine=engine)
   schemes: `prudent.Spark(session, filesystem=...)` with a `pyarrow.fs.FileSystem`. A path without a scheme is local.
 - Spark ranks from counts, not from logs, and writes no scores; `--baseline`, `check`, `compact` and remote folders for
   `diff` run on one machine. Spark has no unsigned 64-bit integers, so names cannot have that type.
-- The driver holds two samples of at most 200,000 pairs, well below a gigabyte; a task holds a million rows of counts at
+- The driver holds two samples of at most 200,000 pairs, well below a gigabyte; a task holds a million cells at
   a time, or one context if that has more.
 - To debug: `--conf spark.log.level=INFO` shows the log of the JVM, `--conf spark.ui.enabled=true` enables the web UI.
   `--conf spark.sql.shuffle.partitions=2000` limits the number of ranking tasks and of output files.
@@ -196,8 +196,8 @@ scales; for ranking {rank_slope}, which grows with pairs and not with lists). Co
 µs of CPU per pair.
 
 Spark on the same machine takes {spark_cpu} µs of CPU per list to count {spark_lists} lists, {ratio} times as much as
-DuckDB, including its start. It shuffles {shuffled} bytes and {shuffled_rows} rows per list, after each task has
-aggregated its own part. Ranking takes {spark_rank} µs per list and shuffles {reshuffled} bytes.
+DuckDB, including its start. It shuffles {shuffled} bytes and {shuffled_rows} rows per list. Ranking takes {spark_rank}
+µs per list and shuffles {reshuffled} bytes.
 
 ## A billion lists a day, and a hundred billion
 
@@ -208,8 +208,8 @@ assumptions, and where they are wrong:
 - CPU per list is the same as at the measured size. Measured slopes are near 1; a billion lists have not been run.
 - All cores are busy. In practice expect half of that: reading from object stores, stragglers, and shuffles that wait
   for disks.
-- Rows of counts per list are those of ten million lists over 100,000 contexts. They fall as contexts recur, because a
-  cell is one row however often it occurs. More contexts for the same lists have more rows, up to one per impression
+- Cells per list are those of ten million lists over 100,000 contexts. They fall as contexts recur, because a
+  cell is kept once however often it occurs. More contexts for the same lists have more cells, up to one per impression
   (ten per list here) where no two lists are alike. Measure it on a sample of whole contexts of your traffic.
 - Ranking is extrapolated per list, though it grows with pairs; where pairs recur day after day it is less.
 - Names are short. Long URLs cost in proportion, in the log, in the shuffle and in the counts: use integer ids.
@@ -224,7 +224,7 @@ SKEW = """\
 that fit into memory, about a million in two seconds; a context with a third of all lists keeps its task busy when the
 others are done. For ranking, a task holds all items of a context: about 200 bytes for each of its cells.
 
-**Tails.** Contexts with one or two lists are most of the rows and almost none of the evidence. Rank with
+**Tails.** Contexts with one or two lists are most of the cells and almost none of the evidence. Rank with
 `--min-lists 10`, and production keeps its own list there. To keep them out of the counts as well, map rare queries to a
 segment before logging (a category, a language): their evidence then adds up.
 

@@ -57,8 +57,8 @@ COMMANDS: dict[str, list[str]] = {
     ],
     "demo": ["demo", "out", "--seed", "{#}"],
 }
-MOST = 20
-"""Steps of a command to stop at: of more, every second, third and so on."""
+MOST = int(os.environ.get("STEPS", "20"))
+"""Steps of a command to stop at, and so many limits on bytes: of more, every second, third and so on."""
 
 
 def apart(task: Callable[[], Any]) -> tuple[int, Any]:
@@ -213,6 +213,7 @@ def check(name: str, folder: Path) -> list[str]:
         return [f"{name}: {done['text']}"]
     sizes = {file.stat().st_size for file in (copy / "out").rglob("*") if file.is_file()}
     limits = sorted({limit for size in sizes for limit in (1, size // 2, size - 1)})
+    limits = limits[:: -(-len(limits) // MOST)]
     stops = [(at, None) for at in range(1, done["steps"] + 1, -(-done["steps"] // MOST))]
     for at, limit in [*stops, *((0, limit) for limit in limits)]:
         for kill in (True, False):
