@@ -21,7 +21,7 @@ from prudent.storage.quoting import file_text, text
 from prudent.storage.run import Run
 from prudent.storage.sketch import EVERYTHING, sample_of
 
-_SHARE = 0.25  # of the memory, for the lists that are counted at a time
+_SHARE = 0.4  # of the memory, for the lists that are counted at a time
 _MOST = 600_000_000  # bytes of them, however much memory there is
 
 
