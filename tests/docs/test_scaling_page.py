@@ -18,7 +18,7 @@ def test_the_arithmetic() -> None:
     ten = {"rows of counts per list": 5.0, "bytes per list": 100.0}
     day = SCRIPT["_day"](1_000_000_000, ten, 36.0, 36.0, 72.0, 50.0, 25.0, 8.0)
     assert day["log, TB"] == "0.1"
-    assert day["rows of counts, as measured"] == "5 billion"
+    assert day["cells of counts, as measured"] == "5 billion"
     assert day["counts, TB"] == "0.04"
     assert day["Spark, hours of one core"] == "10"
     assert day["counting there, minutes"] == "3.75"
