@@ -67,7 +67,7 @@ def test_without_a_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_compiler_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CXX", "false")
+    monkeypatch.setenv("CXX", f"{sys.executable} -c exit(1)")  # `false` is not everywhere
     with pytest.raises(OSError, match="failed"):
         build.compile_kernel(tmp_path / "count.lib")
     assert list(tmp_path.iterdir()) == []
