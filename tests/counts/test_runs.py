@@ -13,7 +13,9 @@ import prudent
 from prudent.engines import kernel
 from prudent.engines.duckdb import count as counting
 from prudent.engines.kernel import merging
-from prudent.storage import arrow, counts_file, sketch
+from prudent.storage import counts_file, sketch
+from prudent.storage.arrow import Column, numbers
+from prudent.storage.arrow_tables import registered
 
 MOST_LISTS = 60
 
@@ -124,13 +126,13 @@ def test_names_of_other_programs_may_be_small_integers(tmp_path: Path) -> None:
 def test_what_batches_raise_is_raised(kind: type[BaseException]) -> None:
     """On its way it is a number in C: an interrupt became the end of the stream, or a bug."""
 
-    def batches() -> Iterator[dict[str, arrow.Column]]:
-        yield {"x": arrow.numbers(np.arange(3))}
+    def batches() -> Iterator[dict[str, Column]]:
+        yield {"x": numbers(np.arange(3))}
         raise kind("no more of this")
 
     with (
         pytest.raises(kind, match="no more of this"),
         duckdb.connect() as connection,
-        arrow.registered(connection, "x", batches()),
+        registered(connection, "x", batches()),
     ):
         connection.execute("create table y as from x")

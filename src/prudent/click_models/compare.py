@@ -16,8 +16,9 @@ from prudent.click_models.selection import HOLDOUT, compare_lists, read_models
 from prudent.counts.counts import Counts
 from prudent.counts.lists import ListBatch, read_lists
 from prudent.counts.max_rejected import MAX_REJECTED, check_max_rejected
-from prudent.counts.split import By, files_behind, split
+from prudent.counts.split import By, split
 from prudent.engines.duckdb.engine import DuckDB
+from prudent.logs.files_behind import files_behind
 from prudent.logs.formats import find_files
 from prudent.logs.log import Log, as_log
 from prudent.storage.files import TemporaryFolder, check_output, replacing

@@ -32,7 +32,7 @@ class UserBrowsing(ClickModel):
     ``examination`` sets γ, a row for each position from the top down, with the values for no click above and for the
     last click at 1, 2, …: ``[[1], [0.6, 0.9], [0.4, 0.5, 0.8]]``. Otherwise it is fitted by maximum likelihood to all
     contexts together and scaled to a maximum of 1. Pairs of positions that are rare in the log share one γ with others
-    at about the same distance; where clicks above are too rare to be told apart, γ depends on the position alone.
+    at about the same distance; where clicks above are too rare for that, γ depends on the position alone.
     Positions that share no item cannot be compared; then fitting is refused. Lists are placed by a γ that was set, and
     from the top down where it was fitted.
     """

@@ -21,7 +21,8 @@ from prudent.counts.remote import find_remote, read_tallies
 from prudent.engines.duckdb.engine import DuckDB
 from prudent.engines.spark.engine import Spark
 from prudent.logs.log import Candidates
-from prudent.storage.arrow import Column, registered
+from prudent.storage.arrow import Column
+from prudent.storage.arrow_tables import registered
 from prudent.storage.counts_file import (
     OF_ALL_ROWS,
     Piece,

@@ -20,7 +20,8 @@ from prudent.engines.duckdb.engine import DuckDB
 from prudent.engines.duckdb.open import INTEGERS, name_as, opened
 from prudent.engines.kernel.merging import merge_pieces
 from prudent.logs.log import Candidates
-from prudent.storage.arrow import Column, ListColumn, numbers, read, registered, stream_of
+from prudent.storage.arrow import Column, ListColumn, numbers, read, stream_of
+from prudent.storage.arrow_tables import registered
 from prudent.storage.counts_file import Piece, empty_piece
 from prudent.storage.database import memory_limit
 from prudent.storage.quoting import file_text

@@ -3,8 +3,8 @@
 import math
 import re
 import warnings
-from collections.abc import Iterable, Mapping
-from contextlib import ExitStack, suppress
+from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from hashlib import md5
 from os import PathLike
@@ -13,13 +13,13 @@ from typing import Any, Literal
 
 import duckdb
 
-from prudent.base.errors import LogError, PrudentError, PrudentWarning, UsageError, did_you_mean
+from prudent.base.errors import LogError, PrudentWarning, UsageError, did_you_mean
 from prudent.base.spec import as_number, whole_number
 from prudent.counts.counts import Counts
 from prudent.counts.max_rejected import MAX_REJECTED
 from prudent.engines.duckdb.engine import DuckDB
 from prudent.engines.duckdb.open import CSV_HEAD, OpenTable, csv_header, delimiter, opened
-from prudent.logs.formats import find_files, first_bytes
+from prudent.logs.formats import first_bytes
 from prudent.logs.json_lines import without_bom
 from prudent.logs.log import Log, as_log, recorded_names
 from prudent.storage.files import TemporaryFolder, check_not_read, make_folder, replacing
@@ -29,36 +29,6 @@ from prudent.storage.quoting import file_text, identifier, text
 
 By = Literal["hash", "time"]
 _CHANCE = 4.0  # standard errors by which parts of a random split hardly ever differ
-
-
-def files_behind(names: Iterable[str]) -> set[Path]:
-    """The files that names of logs stand for, without symbolic links."""
-    files: set[Path] = set()
-    for name in names:
-        try:
-            files |= {file.resolve() for file in find_files(name)}
-        except (PrudentError, OSError, ValueError, RuntimeError):  # it is gone, or was never a file of this machine
-            files |= _literally(name)
-    return files
-
-
-def recorded_files(names: Iterable[str]) -> set[Path]:
-    """The same for names in a manifest, which is untrusted: nothing is matched, and no disk is walked.
-
-    A folder stands for the Parquet files in it and in its folders of days.
-    """
-    files: set[Path] = set()
-    for name in names:
-        with suppress(OSError, ValueError, RuntimeError):
-            inside = [file for pattern in ("*.parquet", "day=*/*.parquet") for file in Path(name).glob(pattern)]
-            files |= {file.resolve() for file in inside if file.name[0] not in "._"} or _literally(name)
-    return files
-
-
-def _literally(name: str) -> set[Path]:
-    with suppress(OSError, ValueError, RuntimeError):  # a NUL, a name too long, links in a circle
-        return {Path(name).resolve()}
-    return set()
 
 
 @dataclass(frozen=True)

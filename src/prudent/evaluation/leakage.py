@@ -17,8 +17,8 @@ import duckdb
 
 from prudent.base.errors import CountsError, ManifestError
 from prudent.counts.days import span_of
-from prudent.counts.split import files_behind, recorded_files
 from prudent.evaluation.coincidence import coincidence
+from prudent.logs.files_behind import files_behind, recorded_files
 from prudent.logs.formats import parquet_files
 from prudent.logs.log import Log
 from prudent.storage.manifest import Manifest, Source

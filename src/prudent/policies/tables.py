@@ -6,7 +6,8 @@ from typing import Any
 import duckdb
 from numpy.typing import NDArray
 
-from prudent.storage.arrow import numbers, registered
+from prudent.storage.arrow import numbers
+from prudent.storage.arrow_tables import registered
 from prudent.storage.run import NameColumn
 
 EVIDENCE = "lower, mean, nullif(upper, 'nan') as upper, nullif(stay, 'nan') as stay, positive, negative, impressions"

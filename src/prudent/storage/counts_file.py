@@ -37,8 +37,8 @@ import duckdb
 import numpy as np
 
 from prudent.base.errors import CountsError
-from prudent.storage import arrow
-from prudent.storage.arrow import Column, ListColumn, StreamError, listed, numbers
+from prudent.storage.arrow import Column, ListColumn, StreamError, listed, numbers, read, stream_of
+from prudent.storage.arrow_tables import registered
 from prudent.storage.checksum import CHECKSUM, is_damaged
 from prudent.storage.manifest import Manifest, Source, Tally
 from prudent.storage.parquet import footer_entry, read_footer, write_parquet
@@ -98,7 +98,7 @@ def write_counts_file(
     later = iter(pieces)
     first = next(later)
     connection.execute("set preserve_insertion_order = true")
-    with arrow.registered(connection, "pieces", (file_columns(piece) for piece in chain([first], later))):
+    with registered(connection, "pieces", (file_columns(piece) for piece in chain([first], later))):
         write_parquet(connection, "from pieces", target, footer=entries, row_group=_rows_of_a_group(first.run))
 
 
@@ -165,7 +165,7 @@ def pieces_in(connection: duckdb.DuckDBPyConnection, file: Path, where: str = "t
     rows = connection.sql(f"select {columns} from {source} where {where}")
     capsule = rows.__arrow_c_stream__()
     empty = True
-    for batch in arrow.read(arrow.stream_of(capsule)):
+    for batch in read(stream_of(capsule)):
         empty = False
         yield _piece(batch)
     if empty:

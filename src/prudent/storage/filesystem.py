@@ -69,7 +69,7 @@ class Location:
 
 def locate(name: str | os.PathLike[str], filesystem: "FileSystem | None" = None) -> Location:
     """The location that a path or URI names; a file system that the caller passes is for URIs."""
-    from pyarrow import fs
+    from pyarrow import ArrowException, fs
 
     name = os.fspath(name).rstrip("/") or "/"
     scheme, _, rest = name.partition(":") if has_scheme(name) else ("file", "", name)
@@ -80,7 +80,7 @@ def locate(name: str | os.PathLike[str], filesystem: "FileSystem | None" = None)
     uri = f"{'s3' if scheme in ('s3a', 's3n') else scheme}:{quote(rest, safe='/@:=+,;&')}"
     try:
         return Location(name, *fs.FileSystem.from_uri(uri))
-    except (OSError, ValueError, NotImplementedError) as error:
+    except (OSError, ArrowException) as error:
         known = "s3a://, s3://, gs://, abfs://, hdfs:// (with libhdfs) and file:"
         raise UsageError(
             f"Cannot open {name}: {reason(error)}. pyarrow opens {known}; for others, and for other settings, pass a "

@@ -13,7 +13,8 @@ import duckdb
 import numpy as np
 
 from prudent.base.arrays import BoolArray, IntArray
-from prudent.storage.arrow import numbers, registered
+from prudent.storage.arrow import numbers
+from prudent.storage.arrow_tables import registered
 from prudent.storage.run import NameColumn
 
 SAMPLE_LISTS = 50_000

@@ -215,10 +215,10 @@ class Stream:
         def get_next(_: Any, out: Any) -> int:
             array = out.contents
             if not left:
-                array.release = arrow._RELEASE_ARRAY()
+                array.release = arrow.RELEASE_ARRAY()
                 return 0 if error is None else 5
             left.pop(0)._export_to_c(ctypes.addressof(array))
-            releases[array.private_data] = arrow._RELEASE_ARRAY(_address(array.release))
+            releases[array.private_data] = arrow.RELEASE_ARRAY(_address(array.release))
             array.release = self._release
             self.alive += 1
             change(array)
@@ -233,16 +233,16 @@ class Stream:
             pass
 
         functions: dict[Any, Callable[..., Any]] = {
-            arrow._GET_SCHEMA: get_schema,
-            arrow._GET_NEXT: get_next,
+            arrow.GET_SCHEMA: get_schema,
+            arrow.GET_NEXT: get_next,
             ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p): last_error,
-            arrow._RELEASE_STREAM: release_stream,
+            arrow.RELEASE_STREAM: release_stream,
         }
-        self._release = arrow._RELEASE_ARRAY(release)
+        self._release = arrow.RELEASE_ARRAY(release)
         self._kept: list[Any] = [message, *(kind(function) for kind, function in functions.items())]
-        get_error = ctypes.cast(self._kept[3], arrow._LAST_ERROR)  # text that is returned in any other way is lost
+        get_error = ctypes.cast(self._kept[3], arrow.LAST_ERROR)  # text that is returned in any other way is lost
         self._stream = arrow.Stream(self._kept[1], self._kept[2], get_error, self._kept[4], None)
-        self.capsule = arrow._new(ctypes.addressof(self._stream), b"arrow_array_stream", None)
+        self.capsule = arrow.new_capsule(ctypes.addressof(self._stream), b"arrow_array_stream", None)
 
 
 def _address(function: Any) -> int:

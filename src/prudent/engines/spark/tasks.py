@@ -13,7 +13,8 @@ import pyarrow as pa
 from prudent.base.arrays import BoolArray, IntArray
 from prudent.engines import kernel
 from prudent.engines.kernel.merging import merge_pieces
-from prudent.storage.arrow import Table, numbers
+from prudent.storage.arrow import numbers
+from prudent.storage.arrow_tables import Table
 from prudent.storage.counts_file import Piece, file_columns
 from prudent.storage.database import Database
 from prudent.storage.run import Run
