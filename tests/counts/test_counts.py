@@ -169,10 +169,12 @@ def test_seven_is_not_the_text_seven() -> None:
 
 
 def test_a_sum_outlives_its_terms() -> None:
-    """Counts without a file of their own lie in a temporary one, which goes only with the last that needs it."""
+    """Counts in memory are added up in temporary files, which go only with the last that needs them."""
     first, second = count(SMALL), count(SMALL[:1])
-    files = first.files + second.files
     total = first + second
+    files = total.files
+    assert all(file.exists() for file in files)
+    assert len(files) == 2
     del first, second
     gc.collect()
     assert total == count([*SMALL, SMALL[0]])

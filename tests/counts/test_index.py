@@ -86,7 +86,7 @@ def test_nor_with_candidates(counts: prudent.Counts, tmp_path: Path, monkeypatch
     table = pa.table({"context": [c for c, _ in eligible], "item": [i for _, i in eligible]})
     whole = written(counts, tmp_path, candidates=table, min_lists=0)
     in_parts(1, monkeypatch)
-    monkeypatch.setattr(numbered, "_KEPT", 0)  # counts are read anew for every pass
+    monkeypatch.setattr("prudent.engines.duckdb.engine._KEPT", 0)  # counts are read anew for every pass
     assert written(counts, tmp_path, candidates=table, min_lists=0) == whole
 
 

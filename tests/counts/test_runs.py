@@ -98,10 +98,10 @@ def test_nor_do_the_files_that_are_added(log: pa.Table, tmp_path: Path, monkeypa
         parts.append(tmp_path / f"{number}.parquet")
     monkeypatch.setattr(merging, "_MOST_FILES", 2)
     together = prudent.Counts.read(*parts)
-    for counts in (whole, together):
+    for name, counts in (("whole", whole), ("together", together)):
         object.__setattr__(counts, "origin", ("the log",))
-        counts.write(tmp_path / f"sum{len(counts.files)}.parquet")
-    assert (tmp_path / "sum1.parquet").read_bytes() == (tmp_path / "sum7.parquet").read_bytes()
+        counts.write(tmp_path / f"{name}.parquet")
+    assert (tmp_path / "whole.parquet").read_bytes() == (tmp_path / "together.parquet").read_bytes()
     one, other = whole.sample(), together.sample()
     assert 0 < len(one.n) <= 2 * MOST_LISTS
     np.testing.assert_array_equal(one.items, other.items)

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import date
+from functools import partial
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
@@ -50,7 +51,8 @@ def count(
     columns. Files of counts are added up.
 
     to
-        The Parquet file to write; without it the counts are in a temporary file, which is removed with them. With
+        The Parquet file to write; without it the counts are in memory or, where they do not fit, in a temporary file,
+        which is removed with them. With
         `prudent.Spark`, a path with a scheme (``s3a://...``) and a name that does not end in ``.parquet`` become a
         folder of part files.
     day
@@ -82,15 +84,21 @@ def count(
             return counts
         with _placing(target, to, day, lambda: counts.manifest) as part:
             counts.write_file(part)
-        return replace(counts, files=(target,), remote=(), seen=())
-    opened, folder = as_log(source, engine=reader, **log), None
+        return replace(counts, files=(target,), remote=(), seen=(), held=None)
+    opened = as_log(source, engine=reader, **log)
+    check = partial(check_tally, log=opened, max_rejected=max_rejected)
     if target is None:
         folder = TemporaryFolder()
-        target = folder.path / "counts.parquet"
-        tally = engine.count(opened, target, check=lambda tally: check_tally(tally, opened, max_rejected))
-        return Counts((target,), tally, reader, recorded_names(opened), _folder=folder)
+        target, names = folder.path / "counts.parquet", recorded_names(opened)
+        if isinstance(engine, DuckDB):
+            tally, held = engine.hold(opened, target, check=check)
+            if held is not None:
+                return Counts((), tally, reader, names, held=held)
+        else:
+            tally = engine.count(opened, target, check=check)
+        return Counts((target,), tally, reader, names, _folder=folder)
     with _placing(target, to, day, lambda: counts.manifest) as part:
-        tally = engine.count(opened, part, check=lambda tally: check_tally(tally, opened, max_rejected))
+        tally = engine.count(opened, part, check=check)
         counts = Counts((target,), tally, reader, recorded_names(opened))
     return counts
 

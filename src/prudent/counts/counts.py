@@ -25,6 +25,7 @@ from prudent.storage.arrow import Column
 from prudent.storage.arrow_tables import registered
 from prudent.storage.counts_file import (
     OF_ALL_ROWS,
+    Held,
     Piece,
     cells_query,
     common_threshold,
@@ -32,7 +33,7 @@ from prudent.storage.counts_file import (
     write_counts_file,
 )
 from prudent.storage.digest import Digest, digest_lists
-from prudent.storage.files import TemporaryFolder, replacing
+from prudent.storage.files import TemporaryFolder, replacing, writing_temporary
 from prudent.storage.filesystem import Location, fetch, fetch_rows, locate
 from prudent.storage.locks import Seen, has_changed, locked, look_at
 from prudent.storage.manifest import Days, Manifest, Source, Tally
@@ -45,7 +46,7 @@ _KEYS = "context, item, position, prev, click, more"
 
 @dataclass(frozen=True, eq=False)
 class Counts:
-    """A log as one histogram, kept in Parquet files that add up.
+    """A log as one histogram, kept in Parquet files that add up, or in memory.
 
     Each cell says how often an item of a context was shown at a position, with the last click above at ``prev``, itself
     clicked or not, and with ``more`` clicks below or not. ``a + b`` are the counts of both logs together; ``==``
@@ -70,6 +71,7 @@ class Counts:
     weights: tuple[int, ...] = field(default=(), kw_only=True)  # one for each file, or none at all
     days: Days | None = field(default=None, kw_only=True)  # that were read, for the same purpose
     remote: "tuple[Location, ...]" = field(default=(), kw_only=True)  # in place of files, where they are elsewhere
+    held: Held | None = field(default=None, kw_only=True, repr=False)  # in place of files, where they are in memory
     seen: tuple[Seen, ...] = field(default=(), kw_only=True, repr=False)  # the files when their tallies were read
     _folder: object = field(default=None, repr=False)  # temporary folders live as long as the counts that need them
 
@@ -137,8 +139,12 @@ class Counts:
                 "half_life when you read them."
             )
         with self.engine.connect(spill=path.parent) as connection, replacing(path) as part, self._reading():
-            threshold = common_threshold(connection, self._here)
+            threshold = self._threshold(connection)
             write_counts_file(connection, part, self.pieces(), source=self.source, threshold=threshold)
+
+    def _threshold(self, connection: duckdb.DuckDBPyConnection) -> str:
+        """Of the sample of whole lists."""
+        return common_threshold(connection, self._here) if self.held is None else self.held.threshold
 
     @property
     def source(self) -> Source:
@@ -155,7 +161,7 @@ class Counts:
         if self.remote:
             return self._lists_alone()._digest
         with self._reading(), self.engine.connect() as connection:
-            threshold = common_threshold(connection, self._here)
+            threshold = self._threshold(connection)
             if threshold == NOTHING:
                 return None
             with registered(connection, "lists", map(named_lists, self._sampled())):
@@ -232,26 +238,36 @@ class Counts:
 
     def pieces(self) -> Iterator[Piece]:
         """The summed histogram as arrays, context by context in the order of their names; n as in `sql`."""
+        if self.held is not None and not self.weights:
+            yield self.held.piece
+            return
         with self._reading():
             yield from merged_pieces(self.engine, self._here, self.weights or (1,) * len(self._here))
 
     def _sampled(self) -> Iterator[Piece]:
-        """Of the contexts with whole lists alone; their cells have no weights."""
+        """Of the contexts with whole lists at least; their cells have no weights."""
+        if self.held is not None:
+            yield self.held.piece
+            return
         with self._reading():
             yield from merged_pieces(self.engine, self._here, (1,) * len(self._here), sampled=True)
 
     @property
     def locations(self) -> "tuple[Location, ...]":
         """The files, wherever they are."""
-        return self.remote or tuple(map(locate, self.files))
+        return self.remote or tuple(map(locate, self._here))
 
     @cached_property
     def _here(self) -> tuple[Path, ...]:
-        """The files on this machine; those that are elsewhere are copied on first use."""
-        if not self.remote:
+        """The files on this machine; what is elsewhere, or in memory, is copied to a temporary folder on first use."""
+        if not self.remote and self.held is None:
             return self.files
-        self.__dict__["_copies"] = TemporaryFolder()  # removed with the counts
-        return tuple(fetch(self.remote, self.__dict__["_copies"].path))
+        self.__dict__["_copies"] = folder = TemporaryFolder()  # removed with the counts
+        if self.remote:
+            return tuple(fetch(self.remote, folder.path))
+        with writing_temporary(folder.path):
+            replace(self, weights=()).write_file(folder.path / "counts.parquet")
+        return (folder.path / "counts.parquet",)
 
     @property
     def _unit(self) -> int:

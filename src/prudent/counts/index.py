@@ -23,13 +23,10 @@ from prudent.logs.log import Candidates
 from prudent.storage.arrow import Column, ListColumn, numbers, read, stream_of
 from prudent.storage.arrow_tables import registered
 from prudent.storage.counts_file import Piece, empty_piece
-from prudent.storage.database import memory_limit
 from prudent.storage.quoting import file_text
 from prudent.storage.run import LONGEST, NO_NAMES, NameColumn, Run
 
 _MOST_CELLS = 2_000_000  # of a part: larger ones are not faster
-_KEPT = 400_000_000  # bytes of counts that stay in memory, at most; more are read anew for every pass
-_SHARE = 0.2  # of the memory, for the same
 _CANDIDATE = 0  # code of the cell that marks a pair that may be shown; no position is 0
 
 
@@ -154,8 +151,7 @@ def number(pieces: Callable[[], Iterator[Piece]], engine: DuckDB, unit: int, can
         def pieces() -> Iterator[Piece]:
             return merge_pieces([counts(), offered()], lambda names: np.zeros(len(names), bool))
 
-    with engine.connect() as connection:
-        most = min(_KEPT, int(_SHARE * memory_limit(connection)))
+    most = engine.room()
     kept: list[Run] | None = []
     held = 0
     names, columns = [], []

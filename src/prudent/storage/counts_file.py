@@ -77,6 +77,13 @@ class Piece(NamedTuple):
         return Piece(self.run.slice(first, last), self.lists.slice(first, last))
 
 
+class Held(NamedTuple):
+    """The counts of a log in memory, in place of a file."""
+
+    piece: Piece
+    threshold: str  # of the sample
+
+
 # --- writing ----------------------------------------------------------------------------------------------------------
 
 

@@ -13,7 +13,7 @@ from prudent.engines.duckdb import reject
 from prudent.engines.duckdb.open import OpenTable, opened
 from prudent.engines.kernel.merging import merge_files
 from prudent.logs.log import REASONS, Log, recorded_names
-from prudent.storage.counts_file import Piece, common_threshold, write_counts_file
+from prudent.storage.counts_file import Held, Piece, common_threshold, write_counts_file
 from prudent.storage.database import Database, memory_limit
 from prudent.storage.files import replacing, writing_temporary
 from prudent.storage.manifest import Source, Tally
@@ -27,22 +27,43 @@ _MOST = 600_000_000  # bytes of them, however much memory there is
 
 def write_counts(database: Database, log: Log, to: Path, check: Callable[[Tally], object]) -> Tally:
     """See `Engine.count`."""
-    with (
-        replacing(to) as part,
-        database.connect(spill=part.parent) as connection,
-        opened(connection, log) as source,
-    ):
-        runs = _Runs(connection.cursor(), part.parent)
-        numbers = np.zeros(len(REASONS) + 1, np.int64)
+    with replacing(to) as part, database.connect(spill=part.parent) as connection:
+        runs, tally = _count(connection, log, part.parent, check)
+        _write(connection, part, runs, Source(recorded_names(log), tally))
+    return tally
+
+
+def hold_counts(
+    database: Database, log: Log, to: Path, check: Callable[[Tally], object], most: int
+) -> tuple[Tally, Held | None]:
+    """See `DuckDB.hold`."""
+    with writing_temporary(to.parent), database.connect(spill=to.parent) as connection:
+        runs, tally = _count(connection, log, to.parent, check)
+        held = runs.held(most)
+        if held is None:
+            _write(connection, to, runs, Source(recorded_names(log), tally))
+    return tally, held
+
+
+def _count(
+    connection: duckdb.DuckDBPyConnection, log: Log, folder: Path, check: Callable[[Tally], object]
+) -> "tuple[_Runs, Tally]":
+    """The runs of a log, which spill into a folder, and the tally, after `check` has seen it."""
+    runs = _Runs(connection.cursor(), folder)
+    numbers = np.zeros(len(REASONS) + 1, np.int64)
+    with opened(connection, log) as source:
         for counted in _counted(connection, log, source, runs.sample):
             runs.add(Piece(counted.run, counted.lists))
             numbers += counted.tally
-        rejected = {REASONS[code - 1]: int(n) for code, n in enumerate(numbers) if code and n}
-        tally = Tally(int(numbers[0]), rejected, left_out=log.left_out)
-        check(tally)
-        pieces, threshold = runs.merged()
-        write_counts_file(connection, part, pieces, source=Source(recorded_names(log), tally), threshold=threshold)
-    return tally
+    rejected = {REASONS[code - 1]: int(n) for code, n in enumerate(numbers) if code and n}
+    tally = Tally(int(numbers[0]), rejected, left_out=log.left_out)
+    check(tally)
+    return runs, tally
+
+
+def _write(connection: duckdb.DuckDBPyConnection, to: Path, runs: "_Runs", source: Source) -> None:
+    pieces, threshold = runs.merged()
+    write_counts_file(connection, to, pieces, source=source, threshold=threshold)
 
 
 class _Runs:
@@ -67,6 +88,12 @@ class _Runs:
     def _spill(self, piece: Piece) -> None:
         self._files.append(self._folder / f"run{len(self._files)}.parquet")
         write_counts_file(self._connection, self._files[-1], [piece], source=None, threshold=self._threshold)
+
+    def held(self, most: int) -> Held | None:
+        """The only run, where it takes at most so many bytes."""
+        if self._last is None or self._files or self._last.run.nbytes > most:
+            return None
+        return Held(self._last, self._threshold)
 
     def merged(self) -> tuple[Iterable[Piece], str]:
         """The sum of all runs, and the threshold of its sample."""

@@ -4,10 +4,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from prudent.engines.duckdb.count import write_counts, write_lists
+from prudent.engines.duckdb.count import hold_counts, write_counts, write_lists
 from prudent.logs.log import Log
-from prudent.storage.database import Database
+from prudent.storage.counts_file import Held
+from prudent.storage.database import Database, memory_limit
 from prudent.storage.manifest import Tally
+
+_KEPT = 400_000_000  # bytes of counts that stay in memory, at most
+_SHARE = 0.2  # of the memory, for the same
 
 
 @dataclass(frozen=True)
@@ -22,6 +26,15 @@ class DuckDB(Database):
     def count(self, log: Log, to: Path, *, check: Callable[[Tally], object]) -> Tally:
         """See `Engine.count`."""
         return write_counts(self, log, to, check)
+
+    def hold(self, log: Log, to: Path, *, check: Callable[[Tally], object]) -> tuple[Tally, Held | None]:
+        """The same, but counts that fit into memory are returned and not written; `to` is in a temporary folder."""
+        return hold_counts(self, log, to, check, self.room())
+
+    def room(self) -> int:
+        """Bytes of counts that may stay in memory; more are read anew for every pass."""
+        with self.connect() as connection:
+            return min(_KEPT, int(_SHARE * memory_limit(connection)))
 
     def lists(self, log: Log, query: str, to: Path, *, length: int | None = None, where: str = "true") -> Tally:
         """Run `query` over the view ``shown`` of this log and write its rows to a Parquet file.
