@@ -38,6 +38,7 @@ COMMANDS: dict[str, list[str]] = {
     "compact": ["compact", "out/days", "--before", "2026-11-04"],
     "split": ["split", "{}.parquet", "-o", "out"],
     "rank": ["rank", "{}.parquet", "-o", "out/policy.parquet", "--scores", "out/scores.parquet", "--model", "cm"],
+    "judge": ["judge", "{}.parquet", "-o", "out/judgments.parquet", "--model", "cm"],
     "diff": ["diff", "one-policy.parquet", "{}-policy.parquet", "-o", "out/diff.parquet"],
     "export": ["export", "{}-policy.parquet", "-o", "out/lists.jsonl"],
     "simulate": ["simulate", "-o", "out/log.parquet", "--truth", "out/truth.parquet", "--seed", "{#}", "--lists", "50"],

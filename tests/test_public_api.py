@@ -89,6 +89,7 @@ CALLS: dict[str, Callable[..., Any]] = {
     "gate_contexts": lambda policy, log, **columns: prudent.gate_contexts(
         policy, log, estimator="dm(model=pbm)", **columns
     ).rows(),
+    "judge": lambda policy, log, **columns: prudent.judge(log, "pbm", **columns).rows(),
     "rank": lambda policy, log, **columns: dict(prudent.rank(log, "pbm", **columns)),
     "rank_baseline": lambda policy, log, **columns: dict(prudent.rank_baseline(log, "pi", **columns)),
     "tune": lambda policy, log, **columns: prudent.tune(

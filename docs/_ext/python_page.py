@@ -19,6 +19,7 @@ above them. Functions take a path or an object for a log, counts or a policy; se
 SECTIONS = {
     "Logs and counts": ("Log", "readers", "count", "Counts", "compact", "split"),
     "Policies": ("rank", "rank_baseline", "Policy", "diff", "export"),
+    "Judgments": ("judge", "Judgments"),
     "Evaluation": ("evaluate", "gate", "gate_contexts", "report"),
     "Click models and bounds": ("check", "compare", "tune", "click_models", "bounds", "baselines"),
     "Engines": ("DuckDB", "Spark"),

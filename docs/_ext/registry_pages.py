@@ -21,6 +21,7 @@ from prudent.evaluation.estimators import estimators
 from prudent.logs.readers import readers
 from prudent.policies.baselines import baselines
 from prudent.policies.export import formats
+from prudent.policies.judgments.formats import judgment_formats
 
 MODELS_INTRO = """\
 # Click models
@@ -61,6 +62,12 @@ EXPORTS_INTRO = """\
 
 Write the name of one for `prudent export --format`, with settings in parentheses: `sql(table=lists)`. Each has a
 [how-to guide](../../how-to/index.md).
+"""
+
+JUDGMENTS_INTRO = """\
+# Judgment formats
+
+For `prudent export`, where its input is a file of [judgments](../../how-to/judgments.md).
 """
 
 READERS_INTRO = """\
@@ -112,6 +119,7 @@ def write_pages(app: Sphinx) -> None:
         "estimators.md": ESTIMATORS_INTRO + registry_page(estimators),
         "baselines.md": BASELINES_INTRO + registry_page(baselines),
         "exports.md": EXPORTS_INTRO + registry_page(formats),
+        "judgments.md": JUDGMENTS_INTRO + registry_page(judgment_formats),
         "readers.md": READERS_INTRO + readers_page(),
         "command-line.md": CLI_INTRO + cli_page(),
     }

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from prudent.policies.baselines.rank_baseline import rank_baseline
     from prudent.policies.diff import diff
     from prudent.policies.export import export
+    from prudent.policies.judgments.judge import judge
+    from prudent.policies.judgments.judgments import Judgments
     from prudent.policies.policy import Policy
     from prudent.policies.rank import rank
     from prudent.reporting import report
@@ -45,6 +47,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "Counts": "counts.counts",
     "DuckDB": "engines.duckdb.engine",
+    "Judgments": "policies.judgments.judgments",
     "Log": "logs.log",
     "Policy": "policies.policy",
     "PrudentError": "base.errors",
@@ -62,6 +65,7 @@ _HOMES = {
     "export": "policies.export",
     "gate": "evaluation.gate",
     "gate_contexts": "evaluation.gate_contexts",
+    "judge": "policies.judgments.judge",
     "rank": "policies.rank",
     "rank_baseline": "policies.baselines.rank_baseline",
     "readers": "logs",
@@ -75,6 +79,7 @@ _HOMES = {
 __all__ = [
     "Counts",
     "DuckDB",
+    "Judgments",
     "Log",
     "Policy",
     "PrudentError",
@@ -92,6 +97,7 @@ __all__ = [
     "export",
     "gate",
     "gate_contexts",
+    "judge",
     "rank",
     "rank_baseline",
     "readers",

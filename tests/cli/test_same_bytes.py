@@ -32,6 +32,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         counts = prudent.count(prudent.Log("train.parquet"), to="counts.parquet")
         prudent.rank(counts, "cm").write("old.parquet")
         prudent.rank(counts, "pbm").write("policy.parquet", "scores.parquet")
+        prudent.judge(counts, to="judgments.parquet")
         Path("cli").mkdir()
         Path("python").mkdir()
     return folder
@@ -95,6 +96,20 @@ COMMANDS: Mapping[str, tuple[tuple[str, ...], Call]] = {
     "rank a baseline": (
         ("rank", "train.parquet", *POLICY, "--baseline", "ips(clip=50)", "--json"),
         lambda: prudent.rank_baseline("train.parquet", "ips(clip=50)", **FILES).manifest.to_json(),
+    ),
+    "judge": (
+        ("judge", "counts.parquet", "-o", "{to}/judgments.parquet", "--thresholds", "0.1,0.2,0.3,0.5", "--json"),
+        lambda: prudent.judge(
+            "counts.parquet", thresholds=[0.1, 0.2, 0.3, 0.5], to="python/judgments.parquet"
+        ).manifest.to_json(),
+    ),
+    "judge days": (
+        ("judge", "days", "-o", "{to}/judgments.parquet", "--half-life", "7d", "--candidates", "candidates.csv"),
+        lambda: prudent.judge("days", half_life="7d", candidates="candidates.csv", to="python/judgments.parquet"),
+    ),
+    "export judgments": (
+        ("export", "judgments.parquet", "-o", "{to}/judgments.qrels", "--json"),
+        lambda: prudent.export("judgments.parquet", "python/judgments.qrels").to_json(),
     ),
     "check": (("check", "train.parquet", "--json"), lambda: prudent.check("train.parquet").to_json()),
     "diff": (("diff", "old.parquet", "policy.parquet", "-o", "{to}/diff.parquet", "--json"), diff),

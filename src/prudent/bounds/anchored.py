@@ -126,4 +126,5 @@ class _Learned(Bound):
                 contexts[evidence.context] if self.prior.opposed else clicked,
             ),
             list_level=self.delta / 2,
+            deviation=after.deviation,
         )

@@ -50,6 +50,7 @@ class Scores:
     # Lower bounds that hold for all items of a context at once, at that level; None where the scores are those of
     # posteriors, which are independent given the prior: `prudent.policies.list_bound` combines them.
     joint: OfRows | None = None
+    deviation: OfRows | None = None  # standard deviation of the posterior; None for a bound without one
 
 
 class Bound(Protocol):

@@ -142,6 +142,10 @@ class Posterior(Protocol):
         """The values that some pairs exceed with a probability of `level`."""
         ...
 
+    def deviation(self, rows: IntArray) -> FloatArray:
+        """The standard deviations of some pairs."""
+        ...
+
     def sample(self, random: np.random.Generator) -> FloatArray:
         """A draw of every pair."""
         ...
@@ -169,6 +173,10 @@ class BetaPosterior(NamedTuple):
             return self.quantile(rows, 1 - level)
         return np.asarray(betainccinv(self.alpha[rows], self.beta[rows], level))
 
+    def deviation(self, rows: IntArray) -> FloatArray:
+        """The standard deviations of some pairs."""
+        return _beta_deviation(self.alpha[rows], self.beta[rows])
+
     def sample(self, random: np.random.Generator) -> FloatArray:
         """A draw of every pair."""
         return random.beta(self.alpha, self.beta)
@@ -193,9 +201,19 @@ class ThinnedPosterior(NamedTuple):
         """The values that some pairs exceed with a probability of `level`."""
         return self.quantile(rows, 1 - level)
 
+    def deviation(self, rows: IntArray) -> FloatArray:
+        """The standard deviations of some pairs: those of the Beta distributions with their mode and curvature."""
+        shape = self.shape.only(rows)
+        return _beta_deviation(shape.alpha, shape.beta)
+
     def sample(self, random: np.random.Generator) -> FloatArray:
         """A draw of every pair."""
         return thinned_sample(self.thinned, self.shape, random)
+
+
+def _beta_deviation(alpha: FloatArray, beta: FloatArray) -> FloatArray:
+    total = alpha + beta
+    return np.asarray(np.sqrt(alpha * beta / (total + 1)) / total)
 
 
 def posterior(evidence: Evidence, prior: Prior, tabulated: bool | None = None) -> Posterior:
@@ -221,4 +239,4 @@ def posterior_scores(evidence: Evidence, prior: Prior, delta: float, tabulated: 
     """The δ/2 quantile and the mean of the posterior; with the upper end, the interval holds all but δ of it."""
     after = posterior(evidence, prior, tabulated)
     upper = partial(after.upper, level=delta / 2)
-    return Scores(*after.scores(delta / 2), prior.fitted, upper=upper, list_level=delta / 2)
+    return Scores(*after.scores(delta / 2), prior.fitted, upper=upper, list_level=delta / 2, deviation=after.deviation)

@@ -349,6 +349,7 @@ class _Registered(dict[str, str]):
         from prudent.logs.readers import readers
         from prudent.policies.baselines import baselines
         from prudent.policies.export import formats
+        from prudent.policies.judgments.formats import judgment_formats
 
         registered: dict[str, Iterable[str]] = {
             "click_models": [name for name in click_models if name != "auto"],
@@ -356,6 +357,7 @@ class _Registered(dict[str, str]):
             "estimators": estimators,
             "baselines": baselines,
             "exports": formats,
+            "judgments": judgment_formats,
             "formats": readers,
         }
         return ", ".join(registered[registry])

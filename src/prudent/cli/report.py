@@ -80,27 +80,36 @@ def report_command(
 
 @command("export", "Serve")
 def export_command(
-    policy: PolicyFile,
+    policy: Annotated[Path, typer.Argument(metavar="POLICY", help="Policy or judgments.")],
     to: To,
     format: Annotated[
         str | None,
         option(
-            "--format", help="{exports}; with settings: 'sql(table=lists)'. [dim]Default: by the file's name.[/dim]"
+            "--format",
+            help="{exports}; of judgments: {judgments}. With settings: 'sql(table=lists)'. "
+            "[dim]Default: by the file's name.[/dim]",
         ),
     ] = None,
     memory: Memory = None,
     threads: Threads = None,
     as_json: Json = False,
 ) -> None:
-    """Write the lists for the program that serves them."""
+    """Write lists, or judgments, for the program that reads them."""
     with busy("Exporting"):
         manifest = prudent.export(policy, to, format=format, engine=prudent.DuckDB(memory, threads))
     if as_json:
         print_json(manifest.to_json())
         return
     from prudent.policies.export import parse
+    from prudent.policies.judgments.formats import judgment_formats
 
     written = manifest.results
+    if "judgments" in manifest.settings:
+        contexts = several(written["contexts"], "context")
+        say(f"Wrote judgments of {several(written['items'], 'item')} in {contexts} to {to}.")
+        if load := judgment_formats.parse(manifest.settings["format"]).load(to):
+            say(f"Next: {load}")
+        return
     rulesets = f" in {several(len(written['rulesets']), 'ruleset')}" if "rulesets" in written else ""
     items = several(written["items"], "item")
     say(f"Wrote {several(written['contexts'], 'list')}, {items} in all{rulesets}, to {to}.")

@@ -40,7 +40,7 @@ def open_lists(connection: duckdb.DuckDBPyConnection, path: str | PathLike[str])
     file = Path(path) if Path(path).is_dir() else files[0]
     source = _parquet(files)
     try:
-        _check_bytes(connection, files)
+        check_bytes(connection, files)
         described = connection.execute(f"describe from {source}").fetchall()
         columns = tuple(row[0] for row in described)
         if columns != COLUMNS:
@@ -69,7 +69,7 @@ def read_scores(connection: duckdb.DuckDBPyConnection, path: str | PathLike[str]
     source = _parquet(files)
     expected = tuple(name for name in COLUMNS if name != "rank")
     try:
-        _check_bytes(connection, files)
+        check_bytes(connection, files)
         described = connection.execute(f"describe from {source}").fetchall()
         kinds = {row[0]: row[1] for row in connection.execute("describe lists").fetchall()}
     except duckdb.Error as error:
@@ -101,7 +101,7 @@ def _is_number(name: str, kind: str) -> bool:
     return kind in INTEGERS or kind.startswith(_FLOATS) or (name in ("upper", "stay") and kind == '"NULL"')
 
 
-def _check_bytes(connection: duckdb.DuckDBPyConnection, files: Sequence[Path]) -> None:
+def check_bytes(connection: duckdb.DuckDBPyConnection, files: Sequence[Path]) -> None:
     """Raise where a file is not as it was written; those of Spark and of other programs have no checksum."""
     for file in files:
         if is_damaged(file, sealed=MANIFEST in read_footer(connection, file)):

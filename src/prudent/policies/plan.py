@@ -118,6 +118,18 @@ class Plan:
         evidence = self.fitted.evidence(cells)
         return evidence, self.bound.score(evidence)
 
+    @property
+    def results(self) -> dict[str, Any]:
+        """The entries of a manifest about what was fitted and how the click model was chosen."""
+        return {
+            "fitted": {
+                **{name: values.tolist() for name, values in self.fitted.parameters.items()},
+                **({"prior": dict(self.prior)} if self.prior else {}),
+            },
+            **({"doubt": self.fitted.doubt} if self.fitted.doubt else {}),
+            "comparison": self.choice.to_json(),
+        }
+
     def rank(self, part: Part) -> "Ranked":
         """The best list of every context."""
         cells = part.cells

@@ -97,7 +97,7 @@ def rank(
         return rank_on_spark(counts, request, candidates, engine, to)
     table = None if candidates is None else Candidates(candidates)
     names = counts.index if table is None else counts.number(table)
-    extent = _measure(names, counts.tally.lists, request.min_lists)
+    extent = measure(names, counts.tally.lists, request.min_lists)
     plan = learn(request, extent, counts, lambda: samples(names))
     connection = counts.engine.open()
     for part in names.parts():
@@ -131,7 +131,8 @@ def check_outputs(source: Any, candidates: Any, to: str | PathLike[str], scores:
         check_output(scores, [*read, to])
 
 
-def _measure(names: Index, lists: int, min_lists: int) -> Extent:
+def measure(names: Index, lists: int, min_lists: int) -> Extent:
+    """How much there is to rank in contexts of at least so many logged lists."""
     eligible = names.eligible_of > 0
     kept = eligible & (names.lists_of >= min_lists)
     return Extent(
@@ -179,12 +180,7 @@ def manifest_of(
         },
         {"training": training},
         {
-            "fitted": {
-                **{name: values.tolist() for name, values in plan.fitted.parameters.items()},
-                **({"prior": dict(plan.prior)} if plan.prior else {}),
-            },
-            **({"doubt": plan.fitted.doubt} if plan.fitted.doubt else {}),
-            "comparison": plan.choice.to_json(),
+            **plan.results,
             "summary": {
                 "contexts": extent.contexts,
                 "too_few_lists": extent.too_few_lists,

@@ -37,6 +37,7 @@ Kind = Literal[
     "counts",
     "split",
     "policy",
+    "judgments",
     "difference",
     "export",
     "evaluation",

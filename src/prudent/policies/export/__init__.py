@@ -6,34 +6,27 @@
 'sql(table=lists)'
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import duckdb
-
-from prudent.base.errors import PolicyError, UsageError
+from prudent.base.errors import UsageError
 from prudent.engines.duckdb.engine import DuckDB
-from prudent.engines.duckdb.open import INTEGERS
 from prudent.policies.export.base import Format, formats
 from prudent.policies.export.elasticsearch_rules import ElasticsearchRules
 from prudent.policies.export.plain import Csv, JsonLines
 from prudent.policies.export.redis import Redis
 from prudent.policies.export.sql import Sql
 from prudent.policies.export.trec import TrecRun
+from prudent.policies.export.writing import check_name_types, format_by_ending, opened_rows, write_parts
 from prudent.policies.files import check_lists
 from prudent.policies.policy import Policy, as_policy
-from prudent.storage.files import (
-    TemporaryFolder,
-    check_output,
-    forget_manifest,
-    reason,
-    replacing,
-    writing_temporary,
-)
+from prudent.storage.files import check_output
 from prudent.storage.manifest import Manifest
-from prudent.storage.quoting import file_text, text
+from prudent.storage.quoting import file_text
+
+if TYPE_CHECKING:
+    from prudent.policies.judgments.judgments import Judgments
 
 __all__ = [
     "Csv",
@@ -53,18 +46,18 @@ parse = formats.parse
 
 
 def export(
-    policy: Policy | str | PathLike[str],
+    policy: "Policy | Judgments | str | PathLike[str]",
     to: str | PathLike[str],
     *,
     format: str | Format | None = None,
     engine: DuckDB | None = None,
 ) -> Manifest:
-    """Write the lists of a policy, or of the file of one, for another program, and return the manifest.
+    """Write the lists of a policy, or judgments, or those of a file, for another program, and return the manifest.
 
     ``format`` is ``jsonl``, ``csv``, ``trec-run``, ``elasticsearch-rules``, ``redis`` or ``sql``, with settings in
     brackets: ``"sql(table=lists)"``. Without it, the ending of the file decides: ``.jsonl``, ``.csv``, ``.sql`` or
-    another that a format has. The same policy gives the same bytes. The file is written whole or not at all, and
-    loads whole or not at all where the program supports that.
+    another that a format has. Judgments have formats of their own, such as ``trec-qrels``. The same policy gives the
+    same bytes. The file is written whole or not at all, and loads whole or not at all where the program supports that.
 
     >>> import duckdb, pathlib, prudent, tempfile
     >>> clicks = "select 'shoes' as context, ['i1', 'i2'] as items, [0, 1] as clicks from range(9)"
@@ -77,22 +70,17 @@ def export(
     """
     if not isinstance(to, str | PathLike):
         raise UsageError(f"to is {to!r}; it must be the path of a file to write.")
-    chosen = formats.resolve(_format_of(to) if format is None else format)
-    source = as_policy(policy)
+    from prudent.policies.judgments.export_judgments import export_judgments, is_judgments  # whose formats are ours
+
+    if is_judgments(policy):
+        return export_judgments(policy, to, format, engine)
+    chosen = formats.resolve(format_by_ending(to, formats) if format is None else format)
+    source = as_policy(policy)  # type: ignore[arg-type]
     check_output(to, source.files, parquet=False)
-    folder = TemporaryFolder()
-    lists = folder.path / "lists.parquet"
-    with _enough_memory(), (engine or DuckDB()).connect(spill=folder.path) as connection:
-        with writing_temporary(folder.path):
-            source.lists().write_parquet(str(lists))  # into a database of our own, which may spill
-        for step in (*_views(lists), *chosen.macros):
-            connection.execute(step)
-        _check_types(connection)
+    with opened_rows(source.lists(), _views, engine) as connection:
+        check_name_types(connection, "lists", "this policy")
         check_lists(connection, "lists")
-        parts = chosen.parts(connection)
-        with replacing(to) as part, _enough_memory():
-            connection.execute(f"copy ({parts}) to {text(part)} (format blob)")
-            forget_manifest(to)
+        write_parts(connection, chosen, to)
         ((contexts, items),) = connection.execute("select count(distinct context), count(*) from lists").fetchall()
         manifest = Manifest(
             "export",
@@ -102,27 +90,6 @@ def export(
         )
     manifest.write(to)
     return manifest
-
-
-def _format_of(to: str | PathLike[str]) -> str:
-    """The format whose files end as this one does."""
-    ending = Path(to).suffix.lower()
-    for name in formats:
-        if ending in formats[name].endings:
-            return name
-    known = ", ".join(f"{ending} for {name}" for name in formats for ending in formats[name].endings)
-    raise UsageError(
-        f"The name of {to} does not show its format: set format= (--format) to one of {', '.join(formats)}. "
-        f"Endings that do: {known}."
-    )
-
-
-@contextmanager
-def _enough_memory() -> Iterator[None]:
-    try:
-        yield
-    except duckdb.OutOfMemoryException as error:
-        raise PolicyError(f"Exporting needs more memory than allowed: {reason(error)}. Raise --memory.") from error
 
 
 def _views(lists: Path) -> tuple[str, ...]:
@@ -145,9 +112,3 @@ def _views(lists: Path) -> tuple[str, ...]:
             group by context
         """,
     )
-
-
-def _check_types(connection: duckdb.DuckDBPyConnection) -> None:
-    for name, kind, *_ in connection.execute("describe lists").fetchall():
-        if name in ("context", "item") and kind != "VARCHAR" and kind not in INTEGERS:
-            raise PolicyError(f"The {name}s of this policy are {kind.lower()}; names are text or integers.")

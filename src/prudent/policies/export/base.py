@@ -66,10 +66,10 @@ class Formats(Registry[Format]):
 formats = Formats("export format", "prudent.exports", "parts", "prudent.policies.export")
 
 
-def refuse(connection: duckdb.DuckDBPyConnection, column: str, bad: str, why: str) -> None:
+def refuse(connection: duckdb.DuckDBPyConnection, column: str, bad: str, why: str, view: str = "lists") -> None:
     """Raise if a name in a column, `context` or `item`, is bad by a condition on `name`; the message has the first."""
     ((name, n),) = connection.execute(
-        f"select min(name), count(distinct name) from (select {column}::varchar as name from lists) where {bad}"
+        f"select min(name), count(distinct name) from (select {column}::varchar as name from {view}) where {bad}"
     ).fetchall()
     if n:
         others = f" (and {n - 1:,} other{'s' if n > 2 else ''})" if n > 1 else ""

@@ -34,24 +34,11 @@ class TrecRun(Format):
         check_name("tag", self.tag)
         if len(self.tag.split()) != 1 or re.search(r"\s", self.tag):
             raise UsageError(f"tag is {self.tag!r}; it must be a name without spaces.")
-        if self.contexts not in _CONTEXTS:
-            raise UsageError(f"contexts is {self.contexts!r}; it must be {' or '.join(_CONTEXTS)}.")
-
-    def _check(self, connection: duckdb.DuckDBPyConnection) -> None:
-        """Spaces end a field, and a run cannot escape them."""
-        bad = f"name = '' or regexp_matches(name, {text(_SPACE)})"
-        if self.contexts == "named":
-            refuse(
-                connection,
-                "context",
-                bad,
-                "has spaces or is empty, which a run cannot hold. Number the contexts: trec-run(contexts=numbered).",
-            )
-        refuse(connection, "item", bad, "has spaces or is empty, which a run cannot hold. Give items other ids.")
+        check_contexts(self.contexts)
 
     def parts(self, connection: duckdb.DuckDBPyConnection) -> str:
         """See `Format.parts`."""
-        self._check(connection)
+        check_ids(connection, self.contexts, "lists", "a run", "trec-run")
         qid = "number" if self.contexts == "numbered" else "lists.context"
         fields = f"concat_ws(' ', {qid}, 'Q0', item, rank, len(items) - rank + 1, {text(self.tag)})"
         return f"""
@@ -59,3 +46,18 @@ class TrecRun(Format):
             from lists join numbered on lists.context = numbered.context
             order by number, rank
         """
+
+
+def check_contexts(contexts: object) -> None:
+    """How a file of TREC names its queries: by the context, or by its number."""
+    if contexts not in _CONTEXTS:
+        raise UsageError(f"contexts is {contexts!r}; it must be {' or '.join(_CONTEXTS)}.")
+
+
+def check_ids(connection: duckdb.DuckDBPyConnection, contexts: str, view: str, what: str, format: str) -> None:
+    """Spaces end a field, and files of TREC cannot escape them."""
+    bad = f"name = '' or regexp_matches(name, {text(_SPACE)})"
+    why = f"has spaces or is empty, which {what} cannot hold."
+    if contexts == "named":
+        refuse(connection, "context", bad, f"{why} Number the contexts: {format}(contexts=numbered).", view)
+    refuse(connection, "item", bad, f"{why} Give items other ids.", view)

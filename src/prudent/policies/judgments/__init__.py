@@ -1,0 +1,1 @@
+"""Relevance judgments from clicks: grades with an estimate, its interval and a confidence."""
