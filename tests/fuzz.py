@@ -5,13 +5,13 @@
 Seeds are the files of ``tests/corpus`` and what prudent writes from them; Hypothesis chooses what happens to the bytes,
 and makes logs of every format and layout that are hostile but readable. What is counted of text files and of these
 logs has to be what a plain loop counts. Each batch runs in a process of its own, for a damaged file may crash the
-library that reads it. Printed are the numbers of inputs, tracebacks, crashes, hangs and differences.
+library that reads it. Printed are the seed, the numbers of inputs, of those that were compared, of tracebacks, crashes,
+hangs and differences, and the folder with every input that went wrong.
 """
 
 import gzip
 import json
 import multiprocessing
-import os
 import shutil
 import signal
 import sys
@@ -86,7 +86,7 @@ class DifferenceError(Exception):
     """The counts are not those of the loop."""
 
 
-def _compare(file: Path, layout: str = "lists", format: str | None = None) -> None:
+def _compare(file: Path, layout: str = "lists", format: str | None = None) -> str:
     """Count a log twice."""
     how: dict[str, Any] = {"layout": layout} if format is None else {"format": format}
     counts = prudent.count(file, max_rejected=1, **how)
@@ -99,6 +99,7 @@ def _compare(file: Path, layout: str = "lists", format: str | None = None) -> No
     found = {"lists": counts.tally.lists, "rejected": dict(counts.tally.rejected), "cells": cells}
     if different := plain_counter.differences(found, plain):
         raise DifferenceError(different)
+    return "compared"
 
 
 READERS: Mapping[str, tuple[str, Callable[[Path], Any]]] = {
@@ -149,78 +150,88 @@ def seeds() -> dict[str, bytes]:
     return found
 
 
-def read(name: str, content: bytes, folder: Path) -> str:
-    """Read a file of this content: ``ok``, the name of an error of prudent, or what is wrong."""
+def read(name: str, content: bytes, folder: Path, keep: Path | None = None) -> str:
+    """Read a file of this content: ``ok``, ``compared``, the name of an error of prudent, or what is wrong.
+
+    A file for which something is wrong is copied to the folder `keep`.
+    """
     ending, reader = READERS[name]
     file = folder / f"input{ending}"
     file.write_bytes(content)
     started = time.process_time()  # on a busy machine, an input may wait for long; the alarm of a batch ends a deadlock
     try:
-        reader(file)
-        answer = "ok"
+        answer = "compared" if reader(file) == "compared" else "ok"
     except PrudentError as error:
         answer = type(error).__name__
     except DifferenceError as error:
-        answer = f"DIFFERENCE {name} {error} {_kept(file)}"
+        answer = f"DIFFERENCE {name} {error}"
     except Exception as error:  # what a user would see as a traceback
         trace = traceback.extract_tb(error.__traceback__)[-1]
-        answer = (
-            f"TRACEBACK {name} {type(error).__name__} at {Path(trace.filename).name}:{trace.lineno} {str(error)[:90]} "
-            f"{_kept(file)}"
-        )
+        where = f"{Path(trace.filename).name}:{trace.lineno}"
+        answer = f"TRACEBACK {name} {type(error).__name__} at {where} {str(error)[:90]}"
     if time.process_time() - started > HANG:
         answer = f"HANG {name}"
-    return answer
+    return f"{answer} {_kept(file, keep)}" if keep is not None and answer.startswith(WRONG) else answer
 
 
-def _kept(file: Path) -> str:
-    """A copy of a file for which something is wrong, in FUZZ_KEEP, if that is set."""
-    if not (folder := os.environ.get("FUZZ_KEEP")):
-        return ""
-    target = Path(folder, f"{md5(file.read_bytes()).hexdigest()[:8]}{''.join(file.suffixes)}")
-    shutil.copy(file, target)
-    return str(target)
+def _kept(file: Path, keep: Path) -> str:
+    """The name of a copy."""
+    name = f"{md5(file.read_bytes()).hexdigest()[:8]}{''.join(file.suffixes)}"
+    shutil.copy(file, keep / name)
+    return name
 
 
-def batch(name: str, number: int, examples: int, answers: Any) -> None:
-    """Some inputs of one reader."""
+def batch(name: str, number: int, examples: int, answers: Any, folder: Path, keep: Path) -> None:
+    """Some inputs of one reader, one after the other in a folder."""
     warnings.simplefilter("ignore")
     signal.alarm(examples * HANG)
-    with tempfile.TemporaryDirectory() as folder:
 
-        @seed(number)
-        @settings(
-            max_examples=examples,
-            database=None,
-            deadline=None,
-            phases=[Phase.generate],
-            suppress_health_check=list(HealthCheck),
-        )
-        @given(inputs(name))
-        def run(content: bytes) -> None:
-            answers.append(read(name, content, Path(folder)))
+    @seed(number)
+    @settings(
+        max_examples=examples,
+        database=None,
+        deadline=None,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(inputs(name))
+    def run(content: bytes) -> None:
+        answers.append(read(name, content, folder, keep))
 
-        run()
+    run()
+
+
+def apart(name: str, number: int, examples: int, keep: Path) -> list[str]:
+    """The answers of a batch in a process of its own. Of one that died, the input that it died of is kept."""
+    with tempfile.TemporaryDirectory() as folder, multiprocessing.Manager() as manager:
+        answers, task = manager.list(), (name, number, examples)
+        worker = multiprocessing.get_context("spawn").Process(target=batch, args=(*task, answers, Path(folder), keep))
+        worker.start()
+        worker.join()
+        said = list(answers)
+        if worker.exitcode:
+            last = [_kept(file, keep) for file in Path(folder).glob("input*") if file.is_file()]
+            said.append(f"CRASH {name} exit code {worker.exitcode}, seed {number} {' '.join(last)}")
+        return said
 
 
 def main(seconds: float, first: int) -> int:
     """Fuzz for so long; how many inputs went wrong."""
     started, number, found, wrong = time.monotonic(), first, Counter[str](), set[str]()
-    with multiprocessing.Manager() as manager:
-        while time.monotonic() - started < seconds:
-            for name in READERS:
-                number += 1
-                answers = manager.list()
-                worker = multiprocessing.get_context("spawn").Process(target=batch, args=(name, number, 100, answers))
-                worker.start()
-                worker.join()
-                said = [*answers, *([f"CRASH {name}: {worker.exitcode}, seed {number}"] if worker.exitcode else [])]
-                found.update(answer.partition(" ")[0] for answer in said)
-                wrong |= {answer for answer in said if answer.startswith(WRONG)}
+    keep = Path(tempfile.mkdtemp(prefix="prudent-fuzz-"))
+    while time.monotonic() - started < seconds:
+        for name in READERS:
+            number += 1
+            said = apart(name, number, 100, keep)
+            found.update(answer.partition(" ")[0] for answer in said)
+            wrong |= {answer for answer in said if answer.startswith(WRONG)}
     bad = {kind.lower(): found[kind] for kind in WRONG}
-    seconds = round(time.monotonic() - started)
-    read_well = {"inputs": found.total() - found["CRASH"], "read": found["ok"], "seconds": seconds}
-    print(json.dumps({**read_well, **bad, "wrong": sorted(wrong)}, indent=1))  # noqa: T201
+    read_well = {"inputs": found.total() - found["CRASH"], "compared": found["compared"], "read": found["ok"]}
+    about = {"seed": first, "seconds": round(time.monotonic() - started)}
+    if not any(keep.iterdir()):
+        keep.rmdir()
+    kept = {"kept": str(keep), "wrong": sorted(wrong)} if wrong else {}
+    print(json.dumps({**about, **read_well, **bad, **kept}, indent=1))  # noqa: T201
     return sum(bad.values())
 
 

@@ -119,6 +119,8 @@ def as_click(value: object) -> int | None:
 
 
 def as_position(value: Any) -> int | None:
+    if isinstance(value, bool):
+        return None
     if isinstance(value, Whole):
         value = value.text
     if isinstance(value, str):

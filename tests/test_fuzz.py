@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from tests.fuzz import READERS, WRONG, Change, changed, inputs, read, seeds
+from tests.fuzz import READERS, WRONG, Change, apart, changed, inputs, read, seeds
 
 BEFORE = {
     # What once was a traceback or a hang.
@@ -30,7 +30,7 @@ def test_no_traceback(name: str, tmp_path: Path) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         if name in seeds():
-            assert read(name, seeds()[name], tmp_path) == "ok"
+            assert read(name, seeds()[name], tmp_path) in ("ok", "compared")
         for made in BEFORE.get(name, [])[::5]:
             answer = read(name, changed(seeds()[name], made), tmp_path)
             assert not answer.startswith(WRONG), answer
@@ -41,3 +41,16 @@ def test_a_difference_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr("tests.plain_counter.MOST", 2)
     for name in ("lists.jsonl", "rows.csv", "ubi.jsonl", "yandex.tsv"):
         assert read(name, seeds()[name], tmp_path).startswith(f"DIFFERENCE {name} lists: ")
+
+
+def test_what_differs_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tests.plain_counter.MOST", 2)
+    keep = tmp_path / "kept"
+    keep.mkdir()
+    answer = read("lists.jsonl", seeds()["lists.jsonl"], tmp_path, keep)
+    assert (keep / answer.rpartition(" ")[2]).read_bytes() == seeds()["lists.jsonl"]
+
+
+@pytest.mark.slow
+def test_a_process_that_dies_is_a_crash(tmp_path: Path) -> None:
+    assert apart("no reader", 7, 1, tmp_path) == ["CRASH no reader exit code 1, seed 7 "]

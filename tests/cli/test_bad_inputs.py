@@ -101,6 +101,11 @@ WHOLE: dict[str, tuple[str, str | bytes, list[str]]] = {
     "a JSON array": ("array.json", json.dumps(GOOD), ["array.json", "one object per line"]),
     "no known ending": ("log.txt", jsonl(GOOD), ["log.txt", "Known endings: .parquet, .jsonl"]),
     "semicolons": ("semi.csv", csv(GOOD_ROWS).replace(",", ";"), ["semi.csv", "separated by ';'", "commas"]),
+    "a record above 2 MB": (
+        "long.csv",
+        csv(GOOD_ROWS) + '900,c1,"' + ("x" * 99 + "\n") * 25_000 + '",1,0\n',
+        ["long.csv, line 602 starts a record of more than 2 MB", "Is a quote missing?"],
+    ),
     "a row too short": ("short.csv", csv(GOOD_ROWS) + "900,c1,a,1\n", ["short.csv, line 602 has fewer columns"]),
     "a row too long": ("long.csv", csv(GOOD_ROWS) + "900,c1,a,1,0,0\n", ["long.csv, line 602 has more columns"]),
     "an open quote": ("quote.csv", csv(GOOD_ROWS) + '900,"c1,a,1,0\n', ["quote.csv, line 602", "quote"]),
@@ -437,7 +442,7 @@ BAD_ROWS: dict[str, list[list[Row]]] = {
     "positions other than 1, 2, 3, ...": [
         [{"position": 0}, {"position": 1, "item": "b"}],
         [{"position": 1}, {"position": 3, "item": "b"}],
-        *([{"position": position}] for position in (2, -1, 1.5, None, "first", 10**9, 2**63, 10**22, 1e300)),
+        *([{"position": position}] for position in (2, -1, 1.5, None, True, "first", 10**9, 2**63, 10**22, 1e300)),
     ],
 }
 
@@ -457,6 +462,13 @@ def test_bad_rows_are_counted_as_one_list(folder: Path, reason: str, form: str) 
         texts = [{key: None if value is None else str(value) for key, value in row.items()} for row in rows]
         pq.write_table(pa.Table.from_pylist(texts), name)
     assert rejections(name, "rows") == (LISTS, {reason: len(BAD_ROWS[reason])})
+
+
+def test_a_boolean_is_no_position(folder: Path) -> None:
+    """Of a column of them, true was 1, though not in JSON Lines and CSV."""
+    row = {"impression": "i", "context": "c", "item": "a", "position": True, "click": 1}
+    pq.write_table(pa.Table.from_pylist([row]), "rows.parquet")
+    assert rejections("rows.parquet", "rows") == (0, {"positions other than 1, 2, 3, ...": 1})
 
 
 def test_repeated_impression_id(folder: Path) -> None:

@@ -3,6 +3,7 @@
 import fcntl
 import multiprocessing
 import os
+import shutil
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,6 +18,10 @@ from prudent.counts import compact as compacting
 from prudent.storage import locks
 
 DAYS = [f"2026-11-0{day}" for day in range(1, 6)]
+
+
+RACES = int(os.environ.get("RACES", "1"))
+"""Races of every pair of commands: 17 make 204."""
 
 
 def lists(number: int) -> pa.Table:
@@ -171,5 +176,7 @@ def test_everything_at_once(folder: Path) -> None:
 @pytest.mark.parametrize("other", ["count", "new", "read", "compact"])
 @pytest.mark.parametrize("one", ["count", "compact", "read"])
 def test_races(one: str, other: str, folder: Path) -> None:
-    """A second of every pair of commands on one folder, again and again."""
-    _race(folder, [one, other], 1)
+    """Half a second of every pair of commands on one folder, RACES times."""
+    for number in range(RACES):
+        shutil.copytree(folder, copy := folder.parent / f"copy{number}")
+        _race(copy, [one, other], 0.5)

@@ -12,6 +12,8 @@ from prudent.logs.log import Table
 from prudent.storage.database import first_line
 from prudent.storage.quoting import absolute
 
+_ELSE = "Is a quote missing? Otherwise write the log as Parquet or JSON Lines."
+
 
 def explain(error: duckdb.Error, table: Table, files: Sequence[Path]) -> PrudentError:
     """DuckDB's error as one of prudent's: which file, which line, what to do."""
@@ -20,6 +22,8 @@ def explain(error: duckdb.Error, table: Table, files: Sequence[Path]) -> Prudent
         message = message.replace(absolute(file), str(file))
     if isinstance(error, duckdb.OutOfMemoryException):
         return LogError(f"Counting {table.name} needs more memory than allowed: {first_line(error)} Raise --memory.")
+    if "Parallel CSV Reader" in message:
+        return LogError(f"{table.name} has a long record whose line breaks, in quotes, look like rows. {_ELSE}")
     fault = _csv_fault(message) or (json_fault(files, table.columns) if "JSON" in message else None)
     if fault is not None:
         return LogError(fault)
@@ -35,6 +39,8 @@ def _csv_fault(message: str) -> str | None:
         return f"{file[1]} mixes line endings (\\n and \\r\\n). Write all of its lines alike."
     if not (file and line):
         return None
+    if "Maximum line size" in message:
+        return f"{file[1]}, line {line[1]} starts a record of more than 2 MB, which no list has. Is a quote missing?"
     columns = re.search(r"Expected Number of Columns: (\d+) Found: (\d+)", message)
     if columns:
         fewer = int(columns[2]) < int(columns[1])

@@ -68,14 +68,20 @@ def _from_rows(log: Log, source: OpenTable) -> str:
                     {_click("click", source.types["click"])} as click,
                     {"" if log.propensity is None else "try_cast(propensity as double) as propensity,"}
                     {_segments(log, "{0}::varchar as {0}")}
-                    -- An integer, or null; a cast alone would round 1.5 to 2.
-                    case when try_cast(position as double) = floor(try_cast(position as double))
-                         then try_cast(position as bigint) end as position
+                    {_position(source.types["position"])} as position
                 from source
             )
             group by impression
         )
     """
+
+
+def _position(kind: str) -> str:
+    """An integer, or null; a cast alone would round 1.5 to 2, and true is no position in JSON either."""
+    number = "try_cast(position as double)"
+    return (
+        "null" if kind == "BOOLEAN" else f"case when {number} = floor({number}) then try_cast(position as bigint) end"
+    )
 
 
 def _segments(log: Log, template: str) -> str:

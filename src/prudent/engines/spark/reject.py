@@ -140,10 +140,10 @@ def _click(column: str, kind: DataType) -> str:
 
 
 def _position(column: str, kind: DataType) -> str:
-    """An integer, or null; a cast alone would make 1 of 1.5."""
+    """An integer, or null; a cast alone would make 1 of 1.5 and of true."""
     if isinstance(kind, IntegralType):
         return f"cast({column} as bigint)"
-    if not isinstance(kind, StringType | BooleanType | FractionalType):
+    if not isinstance(kind, StringType | FractionalType):
         return "cast(null as bigint)"
     number = _number(column) if isinstance(kind, StringType) else f"try_cast({column} as double)"
     # Large integers in text are cast directly: a double does not hold all their digits.
