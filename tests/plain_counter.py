@@ -7,6 +7,7 @@ import csv
 import gzip
 import json
 import re
+import string
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
@@ -77,7 +78,7 @@ def _number(digits: str) -> Whole:
 
 def _json_lines(file: Path) -> Iterator[dict[str, Any]]:
     for line in text_of(file).split("\n"):
-        if line.strip():
+        if line := line.strip(string.whitespace):  # all of ASCII's, of which JSON has four
             record = json.loads(line, parse_int=_number, parse_float=_number, parse_constant=_refuse)
             if not isinstance(record, dict):
                 raise ValueError("not an object")

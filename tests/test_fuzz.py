@@ -37,6 +37,18 @@ def test_no_traceback(name: str, tmp_path: Path) -> None:
         any_input()
 
 
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("hostile lists.jsonl", b'\n\v{"context": 1, "items": [2, 3], "clicks": [1, 1]}\f\n\v\n'),
+        ("hostile rows.jsonl", b'{"impression": 1, "context": 1, "item": 1, "position": true, "click": 0}'),
+    ],
+)
+def test_once_different(name: str, content: bytes, tmp_path: Path) -> None:
+    """What a run of ``make fuzz`` kept: the loop was wrong."""
+    assert read(name, content, tmp_path) == "compared"
+
+
 def test_a_difference_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tests.plain_counter.MOST", 2)
     for name in ("lists.jsonl", "rows.csv", "ubi.jsonl", "yandex.tsv"):
