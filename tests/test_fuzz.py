@@ -41,6 +41,7 @@ def test_no_traceback(name: str, tmp_path: Path) -> None:
     ("name", "content"),
     [
         ("hostile lists.jsonl", b'\n\v{"context": 1, "items": [2, 3], "clicks": [1, 1]}\f\n\v\n'),
+        ("hostile lists.jsonl", b'{"context": "a,]", "items": ["b", "c"], "clicks": [1, 1,],}'),
         ("hostile rows.jsonl", b'{"impression": 1, "context": 1, "item": 1, "position": true, "click": 0}'),
     ],
 )
