@@ -3,6 +3,9 @@
 A reader loads the file as the program that it is for would, and returns the grades which that program holds then.
 """
 
+import csv
+import io
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,7 +16,7 @@ import pytest
 from hypothesis import given
 
 import prudent
-from prudent.base.errors import PolicyError
+from prudent.base.errors import PolicyError, UsageError
 from prudent.policies.judgments.formats import judgment_formats
 from prudent.storage.manifest import Manifest
 from tests.policies.export.policies import HOSTILE, NUMBERED, Lists, any_lists, few
@@ -43,7 +46,60 @@ def read_qrels(path: Path) -> Held:
     return {(one.query_id, one.doc_id): one.relevance for one in judged}
 
 
-READERS: dict[str, Callable[[Path], Held]] = {"trec-qrels": read_qrels}
+def read_workbench(path: Path) -> Held:
+    """As the workbench reads the body of a request."""
+    body = json.loads(path.read_bytes(), parse_constant=pytest.fail)
+    assert {*body} == {"name", "description", "type", "judgmentRatings"}
+    assert body["type"] == "IMPORT_JUDGMENT"
+    rated = [(one["query"], rating) for one in body["judgmentRatings"] for rating in one["ratings"]]
+    assert len({one["query"] for one in body["judgmentRatings"]}) == len(body["judgmentRatings"])
+    return {(query, rating["docId"]): int(float(rating["rating"])) for query, rating in rated}
+
+
+def read_rank_eval(path: Path) -> Held:
+    body = json.loads(path.read_bytes(), parse_constant=pytest.fail)
+    assert body["metric"] == {"dcg": {"k": 10, "normalize": True}}
+    for one in body["requests"]:
+        assert one["request"] == {"query": {"match": {"title": one["id"]}}}
+    rated = [(one["id"], rating) for one in body["requests"] for rating in one["ratings"]]
+    assert all(rating["_index"] == "items" for _, rating in rated)
+    return {(query, rating["_id"]): rating["rating"] for query, rating in rated}
+
+
+def read_quepid(path: Path) -> Held:
+    rows = csv.DictReader(io.StringIO(path.read_bytes().decode(), newline=""), strict=True)
+    return {(row["query"], row["docid"]): int(row["rating"]) for row in rows}
+
+
+def read_letor(path: Path) -> Held:
+    """Labels and queries as scikit-learn's reader of SVMLight splits a line; names from the comment."""
+    held: Held = {}
+    queries: dict[str, str] = {}
+    for line in path.read_bytes().decode().split("\n")[:-1]:
+        fields, _, comment = line.partition("#")
+        label, query = fields.split()
+        item, _, context = comment[1:].partition("\t")
+        assert queries.setdefault(query, context) == context
+        held[context, item] = int(label)
+    assert len({*queries.values()}) == len(queries)
+    return held
+
+
+def read_lightgbm(path: Path) -> Held:
+    rows = list(csv.DictReader(io.StringIO(path.read_bytes().decode(), newline=""), strict=True))
+    assert [int(row["qid"]) for row in rows] == sorted(int(row["qid"]) for row in rows), "groups are contiguous"
+    assert all(0 <= float(row["weight"]) <= 1 for row in rows)
+    return {(row["context"], row["item"]): int(row["label"]) for row in rows}
+
+
+READERS: dict[str, Callable[[Path], Held]] = {
+    "letor": read_letor,
+    "lightgbm": read_lightgbm,
+    "opensearch-workbench": read_workbench,
+    "quepid": read_quepid,
+    "rank-eval": read_rank_eval,
+    "trec-qrels": read_qrels,
+}
 every_format = pytest.mark.parametrize("name", list(judgment_formats))
 
 
@@ -84,3 +140,41 @@ def test_numbered_qrels_match_a_numbered_run(tmp_path: Path) -> None:
     assert (tmp_path / "j.qrels").read_text() == "1 0 c 4\n2 0 a 4\n2 0 b 2\n"
     with pytest.raises(PolicyError, match=r"trec-qrels\(contexts=numbered\)"):
         prudent.export(judgments, tmp_path / "j.qrels")
+
+
+def test_weights_are_information_by_a_plain_loop(tmp_path: Path) -> None:
+    judgments = judge({**PLAIN, "socks": ["i1", "i4", "i5"]})
+    prudent.export(judgments, tmp_path / "train.csv", format="lightgbm")
+    rows = list(csv.DictReader((tmp_path / "train.csv").read_text().splitlines()))
+    means, deviations = zip(*judgments.relation().project("mean, deviation").fetchall(), strict=True)
+    average = sum(means) / len(means)
+    spread = sum((mean - average) ** 2 for mean in means) / len(means)
+    variance = spread + sum(deviation**2 for deviation in deviations) / len(means)
+    expected = [max(0.0, 1 - deviation**2 / variance) for deviation in deviations]
+    assert [float(row["weight"]) for row in rows] == pytest.approx(expected, abs=2e-6)  # six decimals
+
+
+def test_endings_and_settings(tmp_path: Path) -> None:
+    judgments = judge(PLAIN)
+    for ending, name in {
+        "qrels": "trec-qrels",
+        "json": "opensearch-workbench",
+        "csv": "quepid",
+        "svm": "letor",
+    }.items():
+        assert prudent.export(judgments, tmp_path / f"j.{ending}").settings["format"].startswith(name)
+    to = tmp_path / "r.json"
+    prudent.export(judgments, to, format="rank-eval(index=shop, field=name.en, k=3)")
+    body = json.loads(to.read_text())
+    assert body["metric"]["dcg"]["k"] == 3
+    assert body["requests"][0]["request"] == {"query": {"match": {"name.en": "hats"}}}
+    assert body["requests"][0]["ratings"][0]["_index"] == "shop"
+    for wrong in (
+        "rank-eval(k=0)",
+        "rank-eval(k=2.5)",
+        "trec-qrels(contexts=x)",
+        "jsonl",
+        "opensearch-workbench(name=7)",
+    ):
+        with pytest.raises(UsageError):
+            prudent.export(judgments, to, format=wrong)
