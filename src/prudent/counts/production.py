@@ -24,7 +24,8 @@ def hazard(cells: Cells) -> FloatArray:
     """
     context = cells.context[cells.pair]
     longest = np.zeros(cells.contexts, np.int64)
-    np.maximum.at(longest, context, cells.position)
+    starts = np.flatnonzero(np.diff(context, prepend=-1))  # cells are sorted by context
+    longest[context[starts]] = np.maximum.reduceat(cells.position, starts) if len(starts) else 0
     # One slot for each position of each context, the contexts one after the other.
     first = np.cumsum(longest) - longest
     slot = first[context] + cells.position - 1

@@ -17,15 +17,17 @@ def best_lists(
     length: int,
     eligible: BoolArray | None = None,
     max_moves: int | None = None,
+    incumbent: Lists | None = None,
 ) -> Lists:
     """For each context the list with the highest value of lower bounds (Algorithm 1), of `eligible` pairs or of all.
 
     The value grows with every item's score, so that the K best are chosen; the click model places them. Ties go to the
     higher mean, then more impressions, then the smaller name, so that the result is reproducible to the byte. Scores
-    with an anchor keep the incumbent's order instead, except where they beat it.
+    with an anchor keep the incumbent's order instead, except where they beat it; `incumbent` are the incumbent lists of
+    the eligible pairs where they are known already.
     """
     if scores.anchor is not None:
-        return anchored_lists(evidence, scores, scores.anchor, length, eligible, max_moves)
+        return anchored_lists(evidence, scores, scores.anchor, length, eligible, max_moves, incumbent)
     keys = scores.lower, scores.mean, evidence.impressions
     best = highest(evidence.context, keys, length, eligible)
     return _place(evidence.fitted, best, scores.lower[best.row], length)
@@ -38,6 +40,7 @@ def anchored_lists(
     length: int,
     eligible: BoolArray | None = None,
     max_moves: int | None = None,
+    incumbent: Lists | None = None,
 ) -> Lists:
     """The incumbent list of each context, in which items rise that beat the ones they pass.
 
@@ -46,7 +49,7 @@ def anchored_lists(
     Position parameters that were fitted do not reorder the list; those that a user set do.
     """
     production = partial(in_production_order, evidence.context, evidence.discounted, evidence.impressions)
-    incumbent = production(length, eligible)
+    incumbent = production(length, eligible) if incumbent is None else incumbent
     leads = anchor.leads if eligible is None else anchor.leads & eligible
     moving = np.zeros(int(evidence.context.max(initial=-1)) + 1, bool)
     moving[evidence.context[leads]] = True

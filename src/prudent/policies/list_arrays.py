@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from prudent.base.arrays import BoolArray, FloatArray, IntArray
+from prudent.engines import kernel
 
 
 class Lists(NamedTuple):
@@ -28,29 +29,7 @@ def highest(context: IntArray, keys: tuple[FloatArray, ...], length: int, eligib
     Then to the smaller name: pairs are sorted by context and name.
     """
     eligible = np.ones(len(context), bool) if eligible is None else eligible
-    if not eligible.any():
-        return Lists(*(np.zeros(0, np.int64) for _ in Lists._fields))
-    within_reach = _may_be_listed(context, np.where(eligible, keys[0], -np.inf), length)
-    row = np.flatnonzero(within_reach & eligible)
-    row = row[np.lexsort([*(-key[row] for key in reversed(keys)), context[row]])]  # stable
-    starts = np.flatnonzero(np.diff(context[row], prepend=-1))
-    place = np.arange(len(row)) - np.repeat(starts, np.diff(starts, append=len(row)))
-    chosen = place < length
-    return Lists(row[chosen], context[row[chosen]], place[chosen] + 1)
-
-
-def _may_be_listed(context: IntArray, lower: FloatArray, length: int) -> BoolArray:
-    """Whether a pair reaches the K-th highest score of its context: no other needs sorting."""
-    keep = np.ones(len(context), bool)
-    size = np.bincount(context)
-    start = np.cumsum(size) - size
-    # Contexts of similar size share one padded table, so that the padding is less than the data.
-    width = 1 << np.ceil(np.log2(np.maximum(size, 1))).astype(int)
-    for w in np.unique(width[size > length]):
-        crowded = np.flatnonzero((width == w) & (size > length))
-        row = start[crowded, None] + np.arange(w)
-        inside = np.arange(w) < size[crowded, None]
-        table = np.where(inside, lower[np.minimum(row, len(lower) - 1)], -np.inf)
-        least = np.partition(table, w - length, axis=1)[:, w - length]
-        keep[row[inside]] = (table >= least[:, None])[inside]
-    return keep
+    starts = np.append(np.flatnonzero(np.diff(context, prepend=-1)), len(context))
+    row, size = kernel.highest(starts, keys, length, eligible)
+    place = np.arange(len(row)) - np.repeat(np.cumsum(size) - size, size)
+    return Lists(row, context[row], place + 1)

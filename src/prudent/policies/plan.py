@@ -19,7 +19,7 @@ from prudent.counts.cells import Cells
 from prudent.counts.counts import Counts
 from prudent.counts.index import Part
 from prudent.policies.best_lists import best_lists, list_values
-from prudent.policies.incumbent import incumbent_lists
+from prudent.policies.incumbent import in_production_order
 from prudent.policies.list_arrays import Lists, as_table
 from prudent.policies.list_bound import list_lower_bounds
 from prudent.storage.run import NameColumn
@@ -137,8 +137,11 @@ class Plan:
         lists = cells.lists_per_context()
         has_candidates = np.bincount(cells.context[part.eligible], minlength=cells.contexts) > 0
         kept = has_candidates & (lists >= self.min_lists)
-        new = only(best_lists(evidence, scores, self.length, part.eligible, self.max_moves), kept)
-        incumbent = only(incumbent_lists(cells, self.length), kept)
+        shown = evidence.impressions > 0
+        incumbent = in_production_order(cells.context, evidence.discounted, evidence.impressions, self.length, shown)
+        known = incumbent if np.array_equal(shown, part.eligible) else None
+        new = only(best_lists(evidence, scores, self.length, part.eligible, self.max_moves, known), kept)
+        incumbent = only(incumbent, kept)
         size = self.length, cells.contexts
         other = differences(new, incumbent, *size)
 

@@ -1,4 +1,4 @@
-"""Counting lists: a compiled kernel, and its twin in NumPy that gives the same bytes.
+"""Counting lists and choosing items: a compiled kernel, and its twin in NumPy that gives the same bytes.
 
 The kernel is compiled when prudent is installed. Without it, or with ``PRUDENT_KERNEL=numpy``, the twin counts.
 """
@@ -11,12 +11,13 @@ from functools import cache, partial
 import numpy as np
 from numpy.typing import NDArray
 
+from prudent.base.arrays import BoolArray, FloatArray, IntArray
 from prudent.engines.kernel import build, library, numpy_twin
 from prudent.engines.kernel.counted import Choose, Counted, Types, kind
 from prudent.storage.arrow import StreamError, formats, stream_of
 from prudent.storage.run import LONGEST, Run, WholeLists
 
-__all__ = ["Counted", "compiled", "count", "distinct", "merge"]
+__all__ = ["Counted", "compiled", "count", "distinct", "highest", "merge"]
 
 _CLICKS = "cCsSiIlLb"
 
@@ -71,6 +72,26 @@ def distinct(lists: WholeLists) -> WholeLists:
         raise ValueError("an empty list")
     kernel = _kernel()
     return library.distinct(kernel, lists) if kernel else numpy_twin.distinct(lists)
+
+
+def highest(
+    starts: IntArray, keys: Sequence[FloatArray], length: int, eligible: BoolArray
+) -> tuple[IntArray, IntArray]:
+    """The rows of each group with the highest first key, at most `length` of the eligible ones, and how many.
+
+    Groups are consecutive rows, from each of the `starts` up to the next; the last one is the number of rows. Ties go
+    to the next key, then to the first row. No key is NaN.
+    """
+    rows = int(starts[-1])
+    if len(eligible) != rows or any(len(key) != rows for key in keys) or starts[0] or np.any(np.diff(starts) < 0):
+        raise ValueError("groups, keys and eligible rows that do not fit together")
+    if length < 1:
+        raise ValueError(f"lists of {length} rows")
+    starts, eligible = np.ascontiguousarray(starts, np.int64), np.ascontiguousarray(eligible, bool)
+    keys = [np.ascontiguousarray(key, np.float64) for key in keys]
+    kernel = _kernel()
+    choosing = partial(library.highest, kernel) if kernel else numpy_twin.highest
+    return choosing(starts, keys, length, eligible)
 
 
 def compiled() -> bool:

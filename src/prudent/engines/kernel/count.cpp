@@ -7,6 +7,7 @@
 #include <new>
 #include <string>
 
+#include "highest.h"
 #include "lists.h"
 #include "merger.h"
 
@@ -120,6 +121,17 @@ EXPORT Result *prudent_merge(const View *views, int64_t number, char context, ch
         });
     });
     return result;
+}
+
+// The rows of each group of consecutive rows that are highest by some keys, and how many; false where memory is short.
+EXPORT bool prudent_highest(const int64_t *starts, int64_t groups, const double *const *keys, int64_t number,
+                            const uint8_t *eligible, int64_t length, int64_t *rows, int64_t *sizes) {
+    try {
+        find_highest(starts, groups, keys, number, eligible, length, rows, sizes);
+    } catch (const std::bad_alloc &) {
+        return false;
+    }
+    return true;
 }
 
 EXPORT void prudent_free(Result *result) { delete result; }

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from prudent.base.arrays import BoolArray, FloatArray, IntArray
 from prudent.engines.kernel.counted import Choose, Counted, Types, chosen, kind
 from prudent.storage.arrow import stream_error
 from prudent.storage.run import NameColumn, Run, WholeLists
@@ -46,6 +47,7 @@ def load(path: Path) -> ctypes.CDLL:
         "lists": (None, [_Address, _Address]),
         "distinct": (_Address, [number, *[_Address] * 5]),
         "merge": (_Address, [ctypes.POINTER(_View), number, letter, letter]),
+        "highest": (flag, [_Address, number, ctypes.POINTER(_Address), number, _Address, number, _Address, _Address]),
         "free": (None, [_Address]),
         "error": (ctypes.c_char_p, [_Address]),
         "exhausted": (flag, [_Address]),
@@ -131,6 +133,19 @@ def distinct(library: ctypes.CDLL, lists: WholeLists) -> WholeLists:
     columns = [np.ascontiguousarray(getattr(lists, name), dtype) for name, dtype in dtypes.items()]
     address = library.prudent_distinct(len(columns[0]), *(column.ctypes.data for column in columns))
     return _Result(library, address).lists()
+
+
+def highest(
+    library: ctypes.CDLL, starts: IntArray, keys: Sequence[FloatArray], length: int, eligible: BoolArray
+) -> tuple[IntArray, IntArray]:
+    """The rows of each group that are highest by some keys, and how many."""
+    sizes = np.zeros(len(starts) - 1, np.int64)
+    rows = np.zeros(int(np.minimum(np.diff(starts), length).sum()), np.int64)
+    addresses = (_Address * len(keys))(*(key.ctypes.data for key in keys))
+    given = (starts.ctypes.data, len(sizes), addresses, len(keys), eligible.ctypes.data, length)
+    if not library.prudent_highest(*given, rows.ctypes.data, sizes.ctypes.data):
+        raise MemoryError
+    return rows[: int(sizes.sum())], sizes
 
 
 def merge(library: ctypes.CDLL, runs: Sequence[Run], weights: Sequence[int]) -> tuple[Run, list[NDArray[np.uint32]]]:

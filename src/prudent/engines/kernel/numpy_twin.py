@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from prudent.base.arrays import BoolArray, FloatArray, IntArray
 from prudent.engines.kernel.counted import Choose, Counted, Types, chosen
 from prudent.engines.kernel.names import Integers, Texts, group, names_of
 from prudent.logs.log import CODE, REASONS
@@ -268,3 +269,31 @@ def _has_nul(names: Names) -> Bools:
     before = np.append(0, np.cumsum(names.data == 0))
     has: Bools = before[names.start + names.size] > before[names.start]
     return has
+
+
+def highest(
+    starts: IntArray, keys: Sequence[FloatArray], length: int, eligible: BoolArray
+) -> tuple[IntArray, IntArray]:
+    """The rows of each group that are highest by some keys, and how many."""
+    group = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+    row = np.flatnonzero(eligible & _within_reach(starts, np.where(eligible, keys[0], -np.inf), length))
+    row = row[np.lexsort([*(-key[row] for key in reversed(keys)), group[row]])]  # stable
+    size = np.bincount(group[row], minlength=len(starts) - 1)
+    place = np.arange(len(row)) - np.repeat(np.cumsum(size) - size, size)
+    return row[place < length], np.minimum(size, length)
+
+
+def _within_reach(starts: IntArray, key: FloatArray, length: int) -> BoolArray:
+    """Whether a row reaches the highest keys of its group: no other needs sorting."""
+    keep = np.ones(len(key), bool)
+    start, size = starts[:-1], np.diff(starts)
+    # Groups of similar size share one padded table, so that the padding is less than the data.
+    width = 1 << np.ceil(np.log2(np.maximum(size, 1))).astype(int)
+    for w in np.unique(width[size > length]):
+        crowded = np.flatnonzero((width == w) & (size > length))
+        row = start[crowded, None] + np.arange(w)
+        inside = np.arange(w) < size[crowded, None]
+        table = np.where(inside, key[np.minimum(row, len(key) - 1)], -np.inf)
+        least = np.partition(table, w - length, axis=1)[:, w - length]
+        keep[row[inside]] = (table >= least[:, None])[inside]
+    return keep
