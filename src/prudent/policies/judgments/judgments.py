@@ -10,12 +10,15 @@ import duckdb
 
 from prudent.base.errors import PolicyError, UsageError
 from prudent.base.results import Result
+from prudent.base.spec import as_number, whole_number
 from prudent.base.text import Column, Columns, Rows, number, percent, several
 from prudent.engines.duckdb.engine import DuckDB
 from prudent.engines.duckdb.open import INTEGERS
 from prudent.logs.formats import find_files
 from prudent.policies.files import check_bytes
 from prudent.policies.judgments.grades import GRADES
+from prudent.policies.judgments.ndcg import Ndcg, join, ndcg_interval
+from prudent.policies.policy import Policy, as_policy
 from prudent.storage.files import check_not_read, replacing
 from prudent.storage.locks import unchanged
 from prudent.storage.manifest import Manifest
@@ -122,6 +125,34 @@ class Judgments(Result):
         ((contexts, pairs, certain),) = self.connection.execute(totals).fetchall()
         held = {str(grade): n for grade, n in self.connection.execute(grades).fetchall()}
         return {"contexts": contexts, "pairs": pairs, "grades": held, "confidence": certain}
+
+    def ndcg(
+        self,
+        policy: Policy | str | PathLike[str],
+        *,
+        k: int = 10,
+        confidence: float = 0.95,
+        draws: int = 1000,
+        seed: int = 0,
+    ) -> Ndcg:
+        """The mean nDCG@k of a policy's lists by these judgments, with an interval.
+
+        The gain of an item is ``2^grade − 1``, and 0 without a judgment. Attractions are drawn from their posteriors so
+        many times and graded by the thresholds; estimate and interval are those of the nDCG over the draws.
+        See `prudent.policies.judgments.ndcg.ndcg_interval` for what the interval leaves out.
+
+        >>> import prudent, pyarrow as pa
+        >>> lists = [{"context": "shoes", "items": ["i1", "i2"], "clicks": [0, 1]}] * 90
+        >>> log = pa.Table.from_pylist(lists)
+        >>> judgments = prudent.judge(log, "cm", thresholds=[0.1, 0.2, 0.4, 0.6])
+        >>> print(judgments.ndcg(prudent.rank(log, "cm")))
+        nDCG@10 1.000, 95% interval 1.000 to 1.000, of 1 list
+        """
+        if not 0 < as_number(confidence) < 1:
+            raise UsageError(f"confidence is {confidence}; it must be a number above 0 and below 1.")
+        top, times = whole_number("k", k, 1), whole_number("draws", draws, 2)
+        judged, unjudged = join(self.connection, as_policy(policy), top)
+        return ndcg_interval(judged, unjudged, self.thresholds, top, confidence, times, seed)
 
     def __len__(self) -> int:
         return int(self.summary["pairs"])
