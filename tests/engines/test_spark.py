@@ -1,7 +1,7 @@
 """Spark counts what DuckDB counts: the same rows, the same rejections, the same policy to the last byte."""
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
@@ -28,14 +28,6 @@ from tests.strategies import integer_names, logs, plain_names, rows, table, text
 pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
 often = settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 any_log = st.sampled_from([plain_names, text_names, integer_names]).flatmap(logs)
-
-
-@pytest.fixture(autouse=True, scope="module")
-def counts_in_files() -> Iterator[None]:
-    """Those of DuckDB too, though they would fit into memory: files are compared."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("prudent.engines.duckdb.engine._KEPT", 0)
-        yield
 
 
 def outcome(log: prudent.Log, engine: Any, max_rejected: float = 1.0) -> tuple[prudent.Counts | None, Any]:

@@ -199,7 +199,7 @@ def test_a_log_that_changes_while_it_is_read(log: Path, tmp_path: Path, monkeypa
     file.write_bytes(log.read_bytes())
     os.utime(file, ns=(0, 0))
 
-    def check(*_: Any) -> None:
+    def check(*_: Any, **__: Any) -> None:
         os.utime(file)
 
     monkeypatch.setattr("prudent.counts.count.check_tally", check)
