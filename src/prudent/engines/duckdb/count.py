@@ -55,9 +55,9 @@ def _count(
         for counted in _counted(connection, log, source, runs.sample):
             runs.add(Piece(counted.run, counted.lists))
             numbers += counted.tally
-    rejected = {REASONS[code - 1]: int(n) for code, n in enumerate(numbers) if code and n}
-    tally = Tally(int(numbers[0]), rejected, left_out=log.left_out)
-    check(tally)
+        rejected = {REASONS[code - 1]: int(n) for code, n in enumerate(numbers) if code and n}
+        tally = Tally(int(numbers[0]), rejected, left_out=log.left_out)
+        check(tally)
     return runs, tally
 
 
