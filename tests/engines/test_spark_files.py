@@ -60,7 +60,10 @@ OTHER_WORDS = {  # what Spark says where it notices something else first
 }
 
 
-@pytest.mark.parametrize("what", [what for what in bad.WHOLE if what != "two line endings"])
+READ_BY_SPARK = {"two line endings", "a record above 2 MB"}  # limits of DuckDB alone
+
+
+@pytest.mark.parametrize("what", [what for what in bad.WHOLE if what not in READ_BY_SPARK])
 def test_file_that_is_wrong_as_a_whole(folder: Path, spark: prudent.Spark, what: str) -> None:
     name, content, _ = bad.WHOLE[what]
     Path(name).write_bytes(content if isinstance(content, bytes) else content.encode())
