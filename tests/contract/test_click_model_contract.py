@@ -138,7 +138,7 @@ def test_evidence_recovers_attraction_with_coverage(name: str) -> None:
     """
     world, items = world_and_lists(name)
     lists = clicked(world, items, np.random.default_rng(6))
-    fitted = world.users.model.fit(lists.cells, LENGTH)
+    fitted = world.users.model.fit(lists.cells, LENGTH, lists)
     evidence = fitted.evidence(lists.cells)
     often = evidence.impressions >= 300
     scores = Bayes(delta=0.1).score(evidence)
@@ -150,5 +150,5 @@ def test_evidence_recovers_attraction_with_coverage(name: str) -> None:
 def test_fitted_parameters_fit_json(name: str) -> None:
     world, items = world_and_lists(name)
     lists = clicked(world, items[:5_000], np.random.default_rng(6))
-    for values in world.users.model.fit(lists.cells, LENGTH).parameters.values():
+    for values in world.users.model.fit(lists.cells, LENGTH, lists).parameters.values():
         assert np.isfinite(values).all()

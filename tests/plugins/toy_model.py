@@ -11,6 +11,7 @@ from prudent.base.errors import NotIdentifiedError
 from prudent.click_models.base import ClickModel, Evidence, FittedModel, make_evidence
 from prudent.click_models.rewards import Reward
 from prudent.counts.cells import Cells
+from prudent.counts.lists import ListBatch
 
 ROUNDS = 100
 
@@ -22,7 +23,7 @@ class Distracted(ClickModel):
     unit: ClassVar[str] = "expected clicks"
     reward: ClassVar[Reward] = "clicks"
 
-    def fit(self, cells: Cells, positions: int) -> "FittedDistracted":
+    def fit(self, cells: Cells, positions: int, lists: ListBatch | None = None) -> "FittedDistracted":
         """Alternate θ = ΣY/Σx and p = ΣY/Σθ."""
         if not cells.click.any():
             raise NotIdentifiedError("distracted is not identified: there is no click.")

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from prudent.bounds import bounds
 from prudent.click_models import ClickModel, DependentClick, Evidence, click_models
-from prudent.counts.cells import Counted
+from prudent.counts.lists import Counted
 from prudent.policies.baselines import baselines, fold
 from prudent.policies.best_lists import best_lists
 from prudent.research import readings

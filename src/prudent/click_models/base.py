@@ -7,8 +7,9 @@ compare, auto, tune, the estimators dm and dr, gate, report, explain and diff th
 ``tests/plugins/toy_model.py`` is one.
 
 A model sees a log as `Cells`: how often an item was shown at a position, with the last click above at ``prev``, itself
-clicked or not, with ``more`` clicks below or not. P(clicks) has to be linear in the θ of each item, as it is where an
-item stands once in a list: derivatives in `prudent.evaluation.direct` rely on it.
+clicked or not, with ``more`` clicks below or not. A model with `whole_lists` is also given whole lists of some contexts
+to fit to. P(clicks) has to be linear in the θ of each item, as it is where an item stands once in a list, or at most
+quadratic: derivatives in `prudent.evaluation.direct` rely on it.
 """
 
 import warnings
@@ -25,7 +26,8 @@ from prudent.base.errors import PrudentWarning, UsageError
 from prudent.base.numerics.thinned import Skips
 from prudent.base.spec import Registry
 from prudent.click_models.rewards import Reward
-from prudent.counts.cells import Cells, Counted
+from prudent.counts.cells import Cells
+from prudent.counts.lists import Counted, ListBatch
 from prudent.counts.production import discounted_impressions, hazard
 
 
@@ -53,6 +55,15 @@ class Evidence:
     skips: Skips | None = field(default=None, kw_only=True)
     # Variance of log Σx, as far as fitted parameters are uncertain.
     spread: FloatArray | None = field(default=None, kw_only=True)
+    # Where items differ in how often their clicks satisfy: estimates of that, and the same evidence with satisfying
+    # clicks in place of clicks.
+    satisfaction: FloatArray | None = field(default=None, kw_only=True)
+    satisfying: "Evidence | None" = field(default=None, kw_only=True)
+
+    @property
+    def ranked(self) -> "Evidence":
+        """The evidence that lists are ranked by: that of satisfying clicks, where items differ in them."""
+        return self if self.satisfying is None else self.satisfying
 
     @property
     def examined(self) -> FloatArray:
@@ -74,6 +85,8 @@ class Evidence:
         some: dict[str, Any] = {name: getattr(self, name)[rows] for name in self.per_pair}
         if self.skips is not None:
             some["skips"] = self.skips.only(np.arange(len(self.context))[rows], len(self.context))
+        if self.satisfying is not None:
+            some["satisfying"] = self.satisfying.select(rows)
         return replace(self, **some)
 
     @property
@@ -88,11 +101,13 @@ class ClickModel(Protocol):
     unit: ClassVar[str]  # what the value of a list counts, in words
     reward: ClassVar[Reward]  # the same as a reward
     precedence: ClassVar[int] = 100  # where held-out clicks cannot tell two models apart, auto takes the lower
+    whole_lists: ClassVar[bool] = False  # whether `fit` reads `lists`
 
-    def fit(self, cells: Cells, positions: int) -> "FittedModel":
+    def fit(self, cells: Cells, positions: int, lists: ListBatch | None = None) -> "FittedModel":
         """Fit the parameters that contexts share to the cells of some of them; lists have up to `positions` items.
 
-        Raises `NotIdentifiedError`, with the reason, where the log does not determine a parameter.
+        ``lists`` are whole lists, in general of other contexts; their pairs have numbers of their own. Raises
+        `NotIdentifiedError`, with the reason, where the log does not determine a parameter.
         """
         ...
 
@@ -110,7 +125,8 @@ class ClickModel(Protocol):
 
     def evidence(self, counts: Counted) -> Evidence:
         """Fit and count in one step."""
-        return self.fit(counts.cells, counts.cells.positions).evidence(counts.cells)
+        lists = counts.sample() if self.whole_lists else None
+        return self.fit(counts.cells, counts.cells.positions, lists).evidence(counts.cells)
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,6 +183,10 @@ class FittedModel(ABC):
         for k in range(attraction.shape[-1]):
             clicks[..., k] = uniform[..., k] < self.predict(attraction, clicks)[..., k]
         return clicks
+
+    def satisfied_by(self, satisfaction: FloatArray) -> "FittedModel":
+        """The model for lists whose items satisfy by a click with these probabilities, one for each place."""
+        raise UsageError(f"Under {self.model}, items do not differ in how often their clicks satisfy.")
 
     def value(self, attraction: FloatArray, reward: Reward | None = None) -> FloatArray:
         """The expected reward of lists; without one, that of the model."""

@@ -10,6 +10,7 @@ from prudent.click_models.base import ClickModel, Evidence, FittedModel, click_m
 from prudent.click_models.positions import by_position, top_down
 from prudent.click_models.rewards import Reward
 from prudent.counts.cells import Cells
+from prudent.counts.lists import ListBatch
 
 
 @click_models.register("cm")
@@ -26,7 +27,7 @@ class Cascade(ClickModel):
     reward: ClassVar[Reward] = "any-click"
     precedence: ClassVar[int] = 3
 
-    def fit(self, cells: Cells, positions: int) -> "FittedCascade":
+    def fit(self, cells: Cells, positions: int, lists: ListBatch | None = None) -> "FittedCascade":
         """There is nothing to fit: every user who gets to a position comes from the one above."""
         return FittedCascade(self, positions)
 

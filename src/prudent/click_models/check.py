@@ -16,6 +16,7 @@ from prudent.click_models.examination import not_compared, per_position, positio
 from prudent.click_models.selection import candidates
 from prudent.counts.cells import Cells
 from prudent.counts.count import as_counts
+from prudent.counts.counts import Counts
 from prudent.counts.index import Index
 from prudent.counts.max_rejected import MAX_REJECTED
 from prudent.counts.sampling import samples
@@ -160,11 +161,11 @@ def check(
         moving_impressions=float(total("moving") / (shown.sum() or 1.0)),
         single_list_contexts=int(np.sum(names.lists_of <= 1)),
         position_groups=tuple(map(tuple, position_groups(links, names.positions))),
-        doubts=_doubts(names) if names.clicks else (),
+        doubts=_doubts(counts, names) if names.clicks else (),
     )
 
 
-def _doubts(names: Index) -> tuple[str, ...]:
+def _doubts(counts: Counts, names: Index) -> tuple[str, ...]:
     """Why the log contradicts a registered click model."""
     heavy, _ = samples(names)
     doubts = []
@@ -172,7 +173,9 @@ def _doubts(names: Index) -> tuple[str, ...]:
         warnings.simplefilter("ignore", PrudentWarning)  # about models that nobody has chosen yet
         for model in candidates():
             with suppress(NotIdentifiedError, LogError):
-                doubts.append(model.fit(heavy.cells, names.positions).doubt)
+                doubts.append(
+                    model.fit(heavy.cells, names.positions, counts.sample() if model.whole_lists else None).doubt
+                )
     return tuple(filter(None, doubts))
 
 

@@ -22,6 +22,7 @@ from prudent.click_models.positions import (
 )
 from prudent.click_models.rewards import Reward
 from prudent.counts.cells import Cells
+from prudent.counts.lists import ListBatch
 
 _TINY = 1e-300
 
@@ -59,7 +60,7 @@ class DependentClick(ClickModel):
             )
         object.__setattr__(self, "continuation", read_probabilities("continuation", self.continuation))
 
-    def fit(self, cells: Cells, positions: int) -> "FittedDependentClick":
+    def fit(self, cells: Cells, positions: int, lists: ListBatch | None = None) -> "FittedDependentClick":
         """λ of every position, as set or from the clicks that were followed by others."""
         check_positions("continuation", self.continuation, positions)
         if self.continuation:

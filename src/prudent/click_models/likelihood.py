@@ -60,9 +60,11 @@ def predict_lists(model: ClickModel, train: ListBatch, test: ListBatch) -> Predi
     decide the comparison: it puts ½ on items never seen, which rarely get that many clicks, and models differ in how
     many examinations it takes to get away from there.
     """
-    fitted = model.fit(train.cells, max(train.length, test.length))
+    fitted = model.fit(train.cells, max(train.length, test.length), train)
     evidence = fitted.evidence(train.cells)
     theta = per_item(posterior_mean(evidence.positive, evidence.negative), test)
+    if evidence.satisfaction is not None:
+        fitted = fitted.satisfied_by(per_item(evidence.satisfaction, test))
     return Prediction(fitted.predict(theta), fitted.predict(theta, test.clicks), fitted.doubt)
 
 

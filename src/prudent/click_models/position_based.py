@@ -28,6 +28,7 @@ from prudent.click_models.positions import (
 from prudent.click_models.rewards import Reward
 from prudent.click_models.thinned_evidence import expected_examinations, thinned_evidence
 from prudent.counts.cells import Cells
+from prudent.counts.lists import ListBatch
 
 
 @click_models.register("pbm")
@@ -69,7 +70,7 @@ class PositionBased(ClickModel):
         if self.counts == "weighted" and 0 in self.examination:
             raise UsageError("counts=weighted divides by the examination of each position; none may be 0.")
 
-    def fit(self, cells: Cells, positions: int) -> "FittedPositionBased":
+    def fit(self, cells: Cells, positions: int, lists: ListBatch | None = None) -> "FittedPositionBased":
         """Examination p of every position, as set or fitted to the items that link them."""
         check_positions("examination", self.examination, positions)
         if self.examination:

@@ -55,9 +55,9 @@ class Auto(ClickModel):
     unit: ClassVar[str] = "the value of the model chosen"
     reward: ClassVar[Reward] = "clicks"
 
-    def fit(self, cells: Cells, positions: int) -> FittedModel:
-        """Fit the simplest model that the cells identify: without whole lists, models cannot be compared."""
-        return simplest(cells, positions)
+    def fit(self, cells: Cells, positions: int, lists: ListBatch | None = None) -> FittedModel:
+        """Fit the simplest model that the log identifies: `choose` compares models."""
+        return simplest(cells, positions, lists)
 
     def typical(self, positions: int) -> NoReturn:
         """There is no such model."""
@@ -139,7 +139,7 @@ def choose(lists: ListBatch) -> Choice:
         comparison = compare_lists(train, test, models) if enough else None
         possible = [] if comparison is None else comparison.plausible
         if not possible:
-            fitted = simplest(lists.cells, lists.length)
+            fitted = simplest(lists.cells, lists.length, lists)
             return Choice(fitted.model, None, assumed=fitted.model != models[0], note=_why_not(models[0], lists))
     chosen = next(model for model in models if str(model) in possible)
     unidentified = comparison is not None and comparison[str(models[0])].log_likelihood is None
@@ -178,21 +178,21 @@ def refute(choice: Choice, lists: ListBatch) -> str:
     return ""
 
 
-def simplest(cells: Cells, positions: int) -> FittedModel:
-    """The simplest registered model that these cells identify, fitted; a warning says why the others are not."""
+def simplest(cells: Cells, positions: int, lists: ListBatch | None) -> FittedModel:
+    """The simplest registered model that these identify, fitted; a warning says why the others are not."""
     models = candidates()
     for model, following in pairwise(models):
         try:
-            return model.fit(cells, positions)
+            return model.fit(cells, positions, lists)
         except NotIdentifiedError as reason:
             warnings.warn(f"{_finding(reason)} Using {following} instead.", PrudentWarning, stacklevel=4)
-    return models[-1].fit(cells, positions)
+    return models[-1].fit(cells, positions, lists)
 
 
 def _why_not(model: ClickModel, lists: ListBatch) -> str:
     """Why the simplest model cannot be fitted; empty where it can."""
     try:
-        model.fit(lists.cells, lists.length)
+        model.fit(lists.cells, lists.length, lists)
     except NotIdentifiedError as reason:
         return _finding(reason)
     return ""

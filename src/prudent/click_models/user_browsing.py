@@ -15,6 +15,7 @@ from prudent.click_models.positions import check_length, check_positions, read_p
 from prudent.click_models.rewards import Reward
 from prudent.click_models.thinned_evidence import thinned_evidence
 from prudent.counts.cells import Cells
+from prudent.counts.lists import ListBatch
 
 Rows = tuple[tuple[float, ...], ...]
 
@@ -56,7 +57,7 @@ class UserBrowsing(ClickModel):
             ]
         return curves
 
-    def fit(self, cells: Cells, positions: int) -> "FittedUserBrowsing":
+    def fit(self, cells: Cells, positions: int, lists: ListBatch | None = None) -> "FittedUserBrowsing":
         """γ of every position and last click above, as set or fitted to the items that link them."""
         check_positions("examination", self.examination, positions)
         if self.examination:

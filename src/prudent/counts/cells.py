@@ -1,7 +1,7 @@
 """Cells: the counts as arrays, from which click models fold their evidence, and the one code of a cell as a number."""
 
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 
@@ -110,12 +110,3 @@ class CellCodec(NamedTuple):
             more=(cell & 1) > 0,
             n=n,
         )
-
-
-class Counted(Protocol):
-    """Something that has cells: counts in files, or lists in memory."""
-
-    @property
-    def cells(self) -> Cells:
-        """The histogram as arrays."""
-        ...

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import duckdb
 import numpy as np
@@ -41,6 +41,10 @@ class ListBatch:
     clicks: BoolArray
     n: IntArray  # how often that list was shown and clicked in that way
     propensity: FloatArray | None = None  # of the first k items, for each k; NaN where it is not known
+
+    def sample(self) -> "ListBatch":
+        """The whole lists that there are: all of these, where counts keep some."""
+        return self
 
     @property
     def length(self) -> int:
@@ -88,6 +92,19 @@ class ListBatch:
             cell, which = np.unique(cell, return_inverse=True)
             n = np.bincount(which, weight)
         return codec.decode(cell, n.astype(np.float64, copy=False), self.context)
+
+
+class Counted(Protocol):
+    """Something that has cells, and whole lists of some contexts: counts in files, or lists in memory."""
+
+    @property
+    def cells(self) -> Cells:
+        """The histogram as arrays."""
+        ...
+
+    def sample(self) -> ListBatch:
+        """The whole lists that are kept."""
+        ...
 
 
 # --- from the sample of counts ----------------------------------------------------------------------------------------

@@ -27,7 +27,7 @@ from prudent.base.errors import NotIdentifiedError, PrudentWarning
 from prudent.click_models.base import ClickModel, FittedModel, click_models
 from prudent.click_models.rewards import ObservedReward
 from prudent.click_models.selection import Choice, candidates, refute, resolve
-from prudent.counts.cells import Cells
+from prudent.counts.lists import ListBatch
 from prudent.evaluation.holdout import CannotTellError, Holdout
 from prudent.evaluation.item_posterior import (
     ItemCounts,
@@ -100,7 +100,7 @@ class Direct:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", PrudentWarning)  # about the choice of auto, which `note` explains
             try:
-                return self.choice.model.fit(lists.cells, self.held.length)
+                return self.choice.model.fit(lists.cells, self.held.length, lists)
             except NotIdentifiedError as error:
                 raise CannotTellError(str(error)) from error
 
@@ -265,7 +265,7 @@ class Direct:
         replicates = []
         if self._few:
             for left in self._without_lists:
-                fitted = self._learn_again(left.shown().cells)
+                fitted = self._learn_again(left.shown())
                 counts = count_items(left, fitted)
                 theta = posterior_of(counts, fit_prior(counts, self.supported)).theta
                 replicates.append((theta, fitted))
@@ -275,7 +275,7 @@ class Direct:
         of_probed = group[np.searchsorted(self._learned, self._probed)]
         for number in range(GROUPS):
             without = np.where(group[learning.context] == number, 0, learning.n)
-            fitted = self._learn_again(learning.shown(without).cells)
+            fitted = self._learn_again(learning.shown(without))
             counts = count_items(probe, fitted)
             prior = fit_prior(counts, self.supported[self._probed] & (of_probed != number))
             replicates.append((posterior_of(counts, prior).theta, fitted))
@@ -299,12 +299,12 @@ class Direct:
         left = (held.n - (held.n + (shift + number) % GROUPS) // GROUPS for number in range(GROUPS))
         return [replace(held, lists=replace(held.lists, n=n)) for n in left]
 
-    def _learn_again(self, cells: Cells) -> FittedModel:
+    def _learn_again(self, lists: ListBatch) -> FittedModel:
         model = self.fitted.model
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", PrudentWarning)
             try:
-                return model.fit(cells, self.held.length)
+                return model.fit(lists.cells, self.held.length, lists)
             except NotIdentifiedError as error:
                 raise CannotTellError(
                     f"{model} is only just identified: without a twentieth of these lists it would not be. Hold out "

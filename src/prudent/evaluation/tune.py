@@ -171,7 +171,7 @@ def _fit(model: ClickModel, lists: ListBatch) -> FittedModel:
     choice = resolve(model, lambda: lists)
     if choice.assumed:
         warnings.warn(f"{choice.note} Using {choice.model} instead.", PrudentWarning, stacklevel=3)
-    return choice.model.fit(lists.cells, lists.length)
+    return choice.model.fit(lists.cells, lists.length, lists)
 
 
 def _settings(names: Sequence[str], regrets: Sequence[FloatArray]) -> tuple[Setting, ...]:

@@ -74,7 +74,7 @@ class Past:
         """The regret V(A*) − V(Â) of every setting on one simulated log, and last of the logged lists."""
         world = self.truth(random)
         log = clicked(world, self.lists.items, random)
-        evidence = self.fitted.model.evidence(log)
+        evidence = self.fitted.model.evidence(log).ranked
         best = value(world, best_lists(world))
         lost = [
             best - value(world, as_table(lists, len(best), world.length))
@@ -98,7 +98,7 @@ def confirm(past: Past, evidence: Evidence, later: FloatArray, bound: str, both:
     later
         Holdout lists of each context.
     """
-    mine = past.fitted.evidence(past.lists.cells)
+    mine = past.fitted.evidence(past.lists.cells).ranked
     length = past.lists.length
     tables = [as_table(next(sweep(bound, mine, (None,), length)), len(later), length) for bound in both]
     attraction = _posterior(evidence)

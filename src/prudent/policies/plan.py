@@ -72,10 +72,11 @@ def learn(request: Request, extent: Extent, counts: Counts, samples: Callable[[]
     length = min(request.length or extent.positions, max(extent.most_eligible, extent.positions))
     choice = _choose(request.model, counts)
     heavy, fair = samples()
-    fitted = choice.model.fit(heavy.cells, extent.positions)
+    lists = counts.sample() if choice.model.whole_lists else None
+    fitted = choice.model.fit(heavy.cells, extent.positions, lists)
     if fitted.doubt:
         warnings.warn(fitted.doubt, PrudentWarning, stacklevel=3)
-    evidence = fitted.evidence(fair.cells)
+    evidence = fitted.evidence(fair.cells).ranked
     bound = request.bound.learn(evidence, extent.pairs)
     if min(length, extent.most_listed) > extent.positions:
         warnings.warn(
@@ -115,7 +116,7 @@ class Plan:
 
     def score(self, cells: Cells) -> tuple[Evidence, Scores]:
         """The evidence of every pair, and its scores."""
-        evidence = self.fitted.evidence(cells)
+        evidence = self.fitted.evidence(cells).ranked
         return evidence, self.bound.score(evidence)
 
     @property

@@ -90,13 +90,13 @@ def gather(model: ClickModel, world: World, shown: ListBatch) -> Evidence:
     there is nothing to tell, and the learner takes all positions for equal.
     """
     try:
-        return model.evidence(shown)
+        return model.evidence(shown).ranked
     except NotIdentifiedError as reason:
         truth = world.users.pinned
         if type(truth) is not type(model):
             truth = replace(model, **{reason.parameter: (1.0,) * world.length})  # type: ignore[type-var]
         settings = {reason.parameter: getattr(truth, reason.parameter)}
-        return replace(model, **settings).evidence(shown)  # type: ignore[type-var]
+        return replace(model, **settings).evidence(shown).ranked  # type: ignore[type-var]
 
 
 def parameter_given(protocol: Protocol, seed: int, logs: int) -> int:
@@ -105,7 +105,7 @@ def parameter_given(protocol: Protocol, seed: int, logs: int) -> int:
     for repetition in range(logs if protocol.bounds else 0):
         _, shown = protocol.source.draw(protocol.n, np.random.default_rng(protocol.seed(seed, repetition)))
         try:
-            protocol.model.fit(shown.cells, shown.length)
+            protocol.model.fit(shown.cells, shown.length, shown)
         except NotIdentifiedError:
             times += 1
     return times

@@ -19,7 +19,8 @@ from prudent.bounds.mle import click_rate
 from prudent.click_models import Cascade, ClickModel, DependentClick, Evidence, PositionBased
 from prudent.click_models.base import make_evidence
 from prudent.click_models.dependent_click import FittedDependentClick
-from prudent.counts.cells import Cells, Counted
+from prudent.counts.cells import Cells
+from prudent.counts.lists import Counted
 from prudent.policies.baselines import Baseline, Totals
 from prudent.policies.baselines.base import (
     Choice,
