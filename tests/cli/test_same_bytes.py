@@ -89,6 +89,10 @@ COMMANDS: Mapping[str, tuple[tuple[str, ...], Call]] = {
         ("rank", "days", *POLICY, "--since", "2026-11-01", "--half-life", "7d", "--json"),
         rank("days", since="2026-11-01", half_life="7d"),
     ),
+    "rank by an ensemble": (
+        ("rank", "days", *POLICY, "--model", "ensemble(model=ubm)", "--json"),
+        rank("days", model="ensemble(model=ubm)"),
+    ),
     "rank candidates": (
         ("rank", "counts.parquet", *POLICY, "--candidates", "candidates.csv", "--min-lists", "2", "--json"),
         rank("counts.parquet", candidates="candidates.csv", min_lists=2),

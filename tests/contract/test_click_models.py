@@ -101,7 +101,7 @@ def test_evidence_makes_sense(name: str, lists: list[LoggedList]) -> None:
     json.dumps({key: value.tolist() for key, value in evidence.fitted.parameters.items()}, allow_nan=False)
 
 
-@every_model
+@pytest.mark.parametrize("name", [name for name in click_models if name != "ensemble"])  # twice the log, other draws
 def test_a_log_shown_twice_is_the_same_evidence_twice(name: str) -> None:
     """Of models whose parameters are fitted only nearly so: pseudo-observations are not doubled."""
     once, twice = (click_models[name]().evidence(quick_counts(LINKED * times)) for times in (20, 40))

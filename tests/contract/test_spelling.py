@@ -47,6 +47,7 @@ SETTINGS: dict[str, SearchStrategy[Any]] = {
     "model": st.sampled_from(["cm", "dcm(tail=truncate)", "pbm(examination=[1, 0.5])"]).map(click_models.parse),
     "name": words,
     "pool": st.sampled_from(["all", "context"]),
+    "replicates": st.integers(2, 1000),
     "rules": st.integers(1, 1000),
     "smooth": st.floats(1e-9, 1e6),
     "solver": st.sampled_from(["em", "als"]),

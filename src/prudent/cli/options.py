@@ -344,7 +344,7 @@ def _defaults(function: str) -> dict[str, Any]:
 class _Registered(dict[str, str]):
     def __missing__(self, registry: str) -> str:
         from prudent.bounds import bounds
-        from prudent.click_models import click_models
+        from prudent.click_models.selection import names
         from prudent.evaluation.estimators import estimators
         from prudent.logs.readers import readers
         from prudent.policies.baselines import baselines
@@ -352,7 +352,7 @@ class _Registered(dict[str, str]):
         from prudent.policies.judgments.formats import judgment_formats
 
         registered: dict[str, Iterable[str]] = {
-            "click_models": [name for name in click_models if name != "auto"],
+            "click_models": names(),
             "bounds": bounds,
             "estimators": estimators,
             "baselines": baselines,

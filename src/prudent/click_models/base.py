@@ -14,7 +14,7 @@ quadratic: derivatives in `prudent.evaluation.direct` rely on it.
 
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from itertools import combinations, permutations
 from typing import Any, ClassVar, Protocol
@@ -22,7 +22,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from prudent.base.arrays import BoolArray, FloatArray, IntArray
-from prudent.base.errors import PrudentWarning, UsageError
+from prudent.base.errors import NotIdentifiedError, PrudentWarning, UsageError
 from prudent.base.numerics.thinned import Skips
 from prudent.base.spec import Registry
 from prudent.click_models.rewards import Reward
@@ -89,6 +89,16 @@ class Evidence:
             some["satisfying"] = self.satisfying.select(rows)
         return replace(self, **some)
 
+    def weighed(self, weight: FloatArray) -> "Evidence":
+        """The evidence with every impression of a pair counting as this share of one; impressions stay as they were."""
+        counted = ("positive", "negative", "expected", "squares", *(() if self.tries is None else ("tries",)))
+        some: dict[str, Any] = {name: getattr(self, name) * weight for name in counted}
+        if self.skips is not None:
+            some["skips"] = self.skips._replace(n=self.skips.n * weight[self.skips.pair])
+        if self.satisfying is not None:
+            some["satisfying"] = self.satisfying.weighed(weight)
+        return replace(self, **some)
+
     @property
     def per_pair(self) -> tuple[str, ...]:
         """The names of the arrays."""
@@ -102,6 +112,7 @@ class ClickModel(Protocol):
     reward: ClassVar[Reward]  # the same as a reward
     precedence: ClassVar[int] = 100  # where held-out clicks cannot tell two models apart, auto takes the lower
     whole_lists: ClassVar[bool] = False  # whether `fit` reads `lists`
+    compared: ClassVar[bool] = True  # whether auto and compare try it: it predicts clicks in a way of its own
 
     def fit(self, cells: Cells, positions: int, lists: ListBatch | None = None) -> "FittedModel":
         """Fit the parameters that contexts share to the cells of some of them; lists have up to `positions` items.
@@ -163,6 +174,23 @@ class FittedModel(ABC):
     @abstractmethod
     def evidence(self, cells: Cells) -> Evidence:
         """Clicks and skips of every pair: bit for bit the same whichever other contexts are among the cells."""
+
+    def bootstrap(
+        self, cells: Cells, lists: ListBatch | None, replicates: int, random: np.random.Generator
+    ) -> "Iterator[FittedModel]":
+        """The model fitted to bootstrapped logs, as many of them as identify it; here each from scratch."""
+        for _ in range(replicates):
+            try:
+                yield self.model.fit(
+                    cells.bootstrapped(random), self.positions, None if lists is None else lists.bootstrapped(random)
+                )
+            except NotIdentifiedError:
+                continue
+
+    def estimate(self, cells: Cells) -> FloatArray:
+        """Clicks per examination of every pair, with half a click more: what the members of an ensemble compare."""
+        evidence = self.evidence(cells).ranked
+        return np.asarray((evidence.positive + 0.5) / (evidence.expected + 1))
 
     @abstractmethod
     def predict(self, attraction: FloatArray, clicks: BoolArray | None = None) -> FloatArray:

@@ -5,10 +5,12 @@ click above, from the top down, and those below a click, by distance to it and t
 share a γ where they are rare, or where no item was shown often enough in them and in others.
 """
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from prudent.base.arrays import BoolArray, FloatArray, IntArray
-from prudent.click_models.examination import fit_em, separate_positions
+from prudent.click_models.examination import bootstrap_em, fit_em, separate_positions
 from prudent.counts.cells import Cells
 
 RARE = 50.0
@@ -29,6 +31,23 @@ def fit_browsing(cells: Cells, positions: int) -> tuple[IntArray, FloatArray, Fl
     Each item has one θ and each group of states one γ, so the fit is that of pbm with groups in place of positions.
     """
     group = group_states(cells, positions)
+    examination, covariance = fit_em(*_most_shown(cells, group), int(group.max()) + 1, _SMOOTH)
+    return group, examination, covariance
+
+
+def bootstrap_browsing(
+    cells: Cells, group: IntArray, examination: FloatArray, replicates: int, random: np.random.Generator
+) -> Iterator[FloatArray]:
+    """γ of bootstrapped logs by position and last click above, with the same groups of states."""
+    below = np.tri(len(group), dtype=bool)
+    start = np.zeros(int(group.max()) + 1)
+    start[group[below]] = examination[below]
+    for fitted in bootstrap_em(*_most_shown(cells, group), _SMOOTH, start, replicates, random):
+        yield np.tril(fitted[group])
+
+
+def _most_shown(cells: Cells, group: IntArray) -> tuple[IntArray, IntArray, FloatArray, FloatArray]:
+    """What `_per_group` returns, of the pairs that were shown most."""
     pair, number, shown, clicked = _per_group(cells, group)
     impressions = np.bincount(pair, shown)
     if len(impressions) > MOST_PAIRS:  # those shown most
@@ -36,8 +55,7 @@ def fit_browsing(cells: Cells, positions: int) -> tuple[IntArray, FloatArray, Fl
         often[np.argsort(-impressions, kind="stable")[:MOST_PAIRS]] = True
         kept = often[pair]
         pair, number, shown, clicked = pair[kept], number[kept], shown[kept], clicked[kept]
-    examination, covariance = fit_em(pair, number, shown, clicked, int(group.max()) + 1, _SMOOTH)
-    return group, examination, covariance
+    return pair, number, shown, clicked
 
 
 def group_states(cells: Cells, positions: int) -> IntArray:

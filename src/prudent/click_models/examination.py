@@ -1,6 +1,7 @@
 """Examination probabilities of the position-based model from counts: which positions can be compared, and their fit."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -79,13 +80,62 @@ def fit_em(
     Newton's method needs a dozen steps, each with θ eliminated so that only one equation per position is solved.
     The second result is the covariance of log p relative to the largest, from the observed information.
     """
-    from scipy.sparse import csr_array
-
     pair, position, shown, clicked, pairs = _informative(pair, position, shown, clicked)
     if not pairs:
         return np.ones(positions), np.zeros((positions, positions))
     place = position - 1
-    missed = shown - clicked
+    # A start that is roughly right saves half of the steps: p from the click rates.
+    rate = (np.bincount(place, clicked, minlength=positions) + 1) / (np.bincount(place, shown, minlength=positions) + 2)
+    _, log_p, _, left = _maximize(pair, place, clicked, shown - clicked, smooth, np.log(0.8 * rate / rate.max()))
+    # Further digits depend on how many threads solve the equations.
+    contrast = np.eye(positions)
+    contrast[:, int(np.argmax(log_p))] -= 1
+    covariance: FloatArray = contrast @ np.linalg.solve(left, contrast.T)
+    return np.round(np.exp(log_p - log_p.max()), 9), np.round(covariance, 9)
+
+
+def bootstrap_em(
+    pair: IntArray,
+    position: IntArray,
+    shown: FloatArray,
+    clicked: FloatArray,
+    smooth: float,
+    examination: FloatArray,
+    replicates: int,
+    random: np.random.Generator,
+) -> Iterator[FloatArray]:
+    """Fits of `fit_em` to bootstrapped logs, whose counts are drawn from Poisson distributions.
+
+    The counts of a pair at a position are sums over cells: to draw the sum is to draw each cell. Each p is one step of
+    Newton's method away from that of the log, by the log's own information: a full fit to each bootstrapped log takes
+    ten times as long, and the variance among them is the same to a few per cent.
+    """
+    pair, position, shown, clicked, pairs = _informative(pair, position, shown, clicked)
+    if not pairs:
+        yield from (examination for _ in range(replicates))
+        return
+    place, missed = position - 1, shown - clicked
+    start = np.log(np.maximum(0.8 * examination, _TINY))
+    log_theta, log_p, share, left = _maximize(pair, place, clicked, missed, smooth, start)
+    odds = -1 / (1 - np.exp(-log_theta[pair] - log_p[place]))  # x/(1 − x): what a skip takes from the slope
+    for _ in range(replicates):
+        slope = random.poisson(clicked) - clicked - odds * (random.poisson(missed) - missed)
+        slope_theta = np.bincount(pair, slope, minlength=pairs)
+        slope_p = np.bincount(place, slope, minlength=len(log_p))
+        moved = log_p + np.linalg.solve(left, slope_p - share.T @ slope_theta)
+        yield np.round(np.exp(moved - moved.max()), 9)
+
+
+def _maximize(
+    pair: IntArray, place: IntArray, clicked: FloatArray, missed: FloatArray, smooth: float, log_p: FloatArray
+) -> tuple[FloatArray, FloatArray, Any, FloatArray]:
+    """The log θ and log p of the highest likelihood, from a log p below 0.
+
+    Then, for each pair and position, by how much log θ falls where log p rises, and the information about log p.
+    """
+    from scipy.sparse import csr_array
+
+    positions, pairs = len(log_p), int(pair.max()) + 1
 
     def terms(log_x: FloatArray, hits: FloatArray | float, misses: FloatArray | float) -> tuple[FloatArray, ...]:
         """hits·log x + misses·log(1 − x), its slope in log x, and minus its curvature there."""
@@ -97,10 +147,7 @@ def fit_em(
         seen = terms(log_theta[pair] + log_p[place], clicked, missed)[0].sum()
         return float(seen + terms(log_theta, smooth, smooth)[0].sum() + terms(log_p, smooth, smooth)[0].sum())
 
-    # A start that is roughly right saves half of the steps: p from the click rates, θ from p.
-    rate = (np.bincount(place, clicked, minlength=positions) + 1) / (np.bincount(place, shown, minlength=positions) + 2)
-    log_p = np.log(0.8 * rate / rate.max())
-    looked = np.bincount(pair, shown * np.exp(log_p)[place], minlength=pairs)
+    looked = np.bincount(pair, (clicked + missed) * np.exp(log_p)[place], minlength=pairs)
     log_theta = np.log((np.bincount(pair, clicked, minlength=pairs) + 0.2) / (looked + 1)).clip(-6.0, -0.2)
     reached = likelihood(log_theta, log_p)
     for _ in range(200):
@@ -125,11 +172,7 @@ def fit_em(
         log_theta, log_p, reached = log_theta + step * move_theta, log_p + step * move_p, higher
         if np.sum(slope_theta * move_theta) + np.sum(slope_p * move_p) < 1e-9:  # twice what a full step can still gain
             break
-    # Further digits depend on how many threads solve the equations.
-    contrast = np.eye(positions)
-    contrast[:, int(np.argmax(log_p))] -= 1
-    covariance = contrast @ np.linalg.solve(left, contrast.T)
-    return np.round(np.exp(log_p - log_p.max()), 9), np.round(covariance, 9)
+    return log_theta, log_p, share, left
 
 
 def fit_als(pair: IntArray, position: IntArray, shown: FloatArray, clicked: FloatArray, positions: int) -> FloatArray:

@@ -1,5 +1,6 @@
 """The position-based model."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal
 
@@ -10,6 +11,7 @@ from prudent.base.errors import LogError, NotIdentifiedError, UsageError, did_yo
 from prudent.base.spec import as_number
 from prudent.click_models.base import ClickModel, Evidence, FittedModel, click_models, make_evidence
 from prudent.click_models.examination import (
+    bootstrap_em,
     fit_als,
     fit_em,
     name_groups,
@@ -26,7 +28,7 @@ from prudent.click_models.positions import (
     top_down,
 )
 from prudent.click_models.rewards import Reward
-from prudent.click_models.thinned_evidence import expected_examinations, thinned_evidence
+from prudent.click_models.thinned_evidence import estimate, expected_examinations, thinned_evidence
 from prudent.counts.cells import Cells
 from prudent.counts.lists import ListBatch
 
@@ -131,6 +133,21 @@ class FittedPositionBased(FittedModel):
         widest = np.bincount(cells.pair, shares / examination, minlength=cells.pairs)
         tries = widest * np.divide(expected, positive + negative, out=0 * widest, where=widest > 0) ** 2
         return make_evidence(self, cells, positive, negative, expected=expected, squares=squares, tries=tries)
+
+    def bootstrap(
+        self, cells: Cells, lists: ListBatch | None, replicates: int, random: np.random.Generator
+    ) -> Iterator[FittedModel]:
+        """Steps from this p where it is that of greatest likelihood."""
+        if not isinstance(self.model, PositionBased) or self.model.solver != "em":
+            yield from super().bootstrap(cells, lists, replicates, random)
+            return
+        table = per_position(cells.heaviest())
+        for examination in bootstrap_em(*table, self.model.smooth, self.examination, replicates, random):
+            yield FittedPositionBased(self.model, self.positions, examination, learned=True)
+
+    def estimate(self, cells: Cells) -> FloatArray:
+        """Clicks per expected examination."""
+        return estimate(cells, self.examination[cells.position - 1])
 
     def predict(self, attraction: FloatArray, clicks: BoolArray | None = None) -> FloatArray:
         """pₖθ, whatever else is clicked."""

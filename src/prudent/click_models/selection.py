@@ -54,6 +54,7 @@ class Auto(ClickModel):
 
     unit: ClassVar[str] = "the value of the model chosen"
     reward: ClassVar[Reward] = "clicks"
+    compared: ClassVar[bool] = False
 
     def fit(self, cells: Cells, positions: int, lists: ListBatch | None = None) -> FittedModel:
         """Fit the simplest model that the log identifies: `choose` compares models."""
@@ -98,7 +99,7 @@ class Choice:
 
 def names() -> list[str]:
     """The models that can be compared, by name."""
-    return [name for name in click_models if name != "auto"]
+    return [name for name in click_models if getattr(click_models[name], "compared", True)]
 
 
 def candidates() -> list[ClickModel]:

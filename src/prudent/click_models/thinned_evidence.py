@@ -46,6 +46,12 @@ def expected_examinations(cells: Cells, chance: FloatArray) -> tuple[FloatArray,
     return expected, squares
 
 
+def estimate(cells: Cells, chance: FloatArray) -> FloatArray:
+    """(ΣY + ½) / (Σx + 1) of every pair, with x the chance of each cell: `FittedModel.estimate`."""
+    expected = np.bincount(cells.pair, cells.n * chance, minlength=cells.pairs)
+    return np.asarray((cells.per_pair(cells.click) + 0.5) / (expected + 1))
+
+
 def _spread(
     cells: Cells,
     state: IntArray,

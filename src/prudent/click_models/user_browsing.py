@@ -1,6 +1,6 @@
 """The user browsing model."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
@@ -9,11 +9,11 @@ import numpy as np
 from prudent.base.arrays import BoolArray, FloatArray, IntArray
 from prudent.base.errors import NotIdentifiedError, UsageError
 from prudent.click_models.base import ClickModel, Evidence, FittedModel, click_models
-from prudent.click_models.browsing_fit import fit_browsing
+from prudent.click_models.browsing_fit import bootstrap_browsing, fit_browsing
 from prudent.click_models.examination import not_compared, per_position, separate_positions
 from prudent.click_models.positions import check_length, check_positions, read_probabilities, top_down
 from prudent.click_models.rewards import Reward
-from prudent.click_models.thinned_evidence import thinned_evidence
+from prudent.click_models.thinned_evidence import estimate, thinned_evidence
 from prudent.counts.cells import Cells
 from prudent.counts.lists import ListBatch
 
@@ -128,6 +128,20 @@ class FittedUserBrowsing(FittedModel):
         examination = np.zeros(self.group.max() + 1)
         examination[self.group[below]] = self.examination[below]
         return thinned_evidence(self, cells, self.group[cells.position - 1, cells.prev], examination, self.covariance)
+
+    def bootstrap(
+        self, cells: Cells, lists: ListBatch | None, replicates: int, random: np.random.Generator
+    ) -> Iterator[FittedModel]:
+        """γ of bootstrapped logs, from this γ on, with the same groups."""
+        if self.group is None:
+            yield from super().bootstrap(cells, lists, replicates, random)
+            return
+        for examination in bootstrap_browsing(cells.heaviest(), self.group, self.examination, replicates, random):
+            yield replace(self, examination=examination, covariance=None)
+
+    def estimate(self, cells: Cells) -> FloatArray:
+        """Clicks per expected examination."""
+        return estimate(cells, self.examination[cells.position - 1, cells.prev])
 
     def predict(self, attraction: FloatArray, clicks: BoolArray | None = None) -> FloatArray:
         """γₖⱼθ, with j where the last click above is, or with its distribution, carried from the top down."""

@@ -1,6 +1,6 @@
 """Cells: the counts as arrays, from which click models fold their evidence, and the one code of a cell as a number."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -53,6 +53,20 @@ class Cells:
             click=self.click[cell],
             more=self.more[cell],
             n=self.n[cell],
+        )
+
+    def bootstrapped(self, random: np.random.Generator) -> "Cells":
+        """The cells of a bootstrapped log: each count is drawn from a Poisson distribution with itself as the mean."""
+        n = random.poisson(self.n)
+        kept = np.flatnonzero(n)
+        return replace(
+            self,
+            pair=self.pair[kept],
+            position=self.position[kept],
+            prev=self.prev[kept],
+            click=self.click[kept],
+            more=self.more[kept],
+            n=n[kept].astype(np.float64),
         )
 
     def heaviest(self) -> "Cells":
