@@ -29,6 +29,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
             prudent.count(prudent.Log(f"{part}.parquet"), to="days", day=day)
         items = "select distinct context, unnest(items) as item from 'log.parquet' order by all"
         duckdb.execute(f"copy (from ({items}) where item % 2 = 0) to 'candidates.csv' (header)")
+        brands = "select item, item % 3 as brand from 'candidates.csv' group by item order by item"
+        duckdb.execute(f"copy ({brands}) to 'groups.csv' (header)")
         counts = prudent.count(prudent.Log("train.parquet"), to="counts.parquet")
         prudent.rank(counts, "cm").write("old.parquet")
         prudent.rank(counts, "pbm").write("policy.parquet", "scores.parquet")
@@ -96,6 +98,13 @@ COMMANDS: Mapping[str, tuple[tuple[str, ...], Call]] = {
     "rank candidates": (
         ("rank", "counts.parquet", *POLICY, "--candidates", "candidates.csv", "--min-lists", "2", "--json"),
         rank("counts.parquet", candidates="candidates.csv", min_lists=2),
+    ),
+    "rank with groups": (
+        (
+            *("rank", "counts.parquet", *POLICY, "--groups", "item", "--item-groups", "groups.csv"),
+            *("--bound", "anchored(lead=groups)", "--json"),
+        ),
+        rank("counts.parquet", groups="item", item_groups="groups.csv", bound="anchored(lead=groups)"),
     ),
     "rank a baseline": (
         ("rank", "train.parquet", *POLICY, "--baseline", "ips(clip=50)", "--json"),

@@ -85,6 +85,26 @@ def test_with_integers_for_names_and_samples_of_contexts(
     assert found.results["fitted"]["prior"]["pairs"] <= 400 < counts.index.pairs
 
 
+@pytest.mark.parametrize("bound", ["anchored", "anchored(lead=groups)"])
+def test_with_groups(bound: str, counts: prudent.Counts, quick: SparkSession, tmp_path: Path) -> None:
+    """Workers make the same keys, and Spark adds up the same totals."""
+    items = sorted({item for _, item in counts.pairs.fetchall()})
+    table = pa.table({"item": items, "brand": [str(i % 7) for i in range(len(items))]})
+    pq.write_table(table, tmp_path / "items.parquet")
+    settings: dict[str, Any] = {"groups": "item,query", "item_groups": tmp_path / "items.parquet", "bound": bound}
+    found = rank(counts, quick, tmp_path, **settings)
+    same(tmp_path, found, prudent.rank(counts, **settings))
+    assert found.results["fitted"]["groups"]["item"]["groups"] == len(items)
+
+
+def test_too_many_groups_for_tasks(
+    counts: prudent.Counts, quick: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("prudent.policies.rank_on_spark._MOST_GROUPS", 5)
+    with pytest.raises(UsageError, match="more than 5 groups"):
+        rank(counts, quick, tmp_path, groups="item")
+
+
 def test_with_candidates(counts: prudent.Counts, quick: SparkSession, tmp_path: Path) -> None:
     named = counts.pairs.fetchall()
     eligible = [*named[::2], ("query 2", "new"), ("nobody asked", "new"), ("nobody asked", "newer")]

@@ -3,15 +3,16 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from prudent.base.arrays import FloatArray
 from prudent.base.numerics.beta_quantile import TABLE_FROM
+from prudent.base.spec import check_word
 from prudent.base.text import percent
-from prudent.bounds.base import Anchor, Bound, Once, Scores, bounds, check_delta
-from prudent.bounds.bayes import Prior, PriorRule, posterior
+from prudent.bounds.base import Anchor, Bound, Once, Prior, PriorRule, Scores, bounds, check_delta
+from prudent.bounds.bayes import posterior
 from prudent.bounds.exposure import centred_log
 from prudent.bounds.hierarchical import HierarchicalPrior, fit_prior
 from prudent.click_models.base import Evidence
@@ -38,22 +39,28 @@ class Anchored(Bound):
     3. L is the quantile δ/2 of the posterior, and H the quantile 0.8 δ.
     4. Logging is *opposed* where the fitted curve falls with x. Then any item may rise, because there the order of
        production is evidence against its first items.
+    5. Where pairs have groups (`prudent.bounds.groups`), logit μ also follows the clicks on the groups of a pair in
+       other contexts, by a slope for each grouping that is kept as far as the data support it. With ``lead=groups``,
+       items that these clicks raise lead as well, clicked in their own context or not.
 
     A context without clicks keeps its incumbent list, and an item without a click passes no other, unless logging is
-    opposed. The lower bounds have the promise of ``bayes``, as far as the fitted prior is right; the order promises
-    to differ from production's only on evidence.
+    opposed or groups lead. The lower bounds have the promise of ``bayes``, as far as the fitted prior is right; the
+    order promises to differ from production's only on evidence.
     """
 
     delta: float = 0.5
+    lead: Literal["clicks", "groups"] = "clicks"
 
     def __post_init__(self) -> None:
         check_delta(self.delta)
+        check_word("lead", self.lead, ["clicks", "groups"])
 
     @property
     def promise(self) -> str:
         """It holds on average over items, and the order is the incumbent's except on evidence."""
         return (
-            "A list keeps the incumbent's order, except where the lower bound of a clicked item exceeds what the items "
+            "A list keeps the incumbent's order, except where the lower bound of a clicked item"
+            f"{'' if self.lead == 'clicks' else ', or of one whose groups are clicked,'} exceeds what the items "
             f"it passes are likely to have. The lower bound of {self} is below the attraction of about "
             f"{percent(1 - self.delta / 2, 0)} of the items, on average over items and if the click model and the "
             "prior are right."
@@ -65,7 +72,7 @@ class Anchored(Bound):
 
     def learn(self, evidence: Evidence, pairs: int) -> Bound:
         """The same with its prior fitted to this evidence."""
-        return _Learned(self.delta, fit_anchored_prior(evidence), tabulated=pairs >= TABLE_FROM)
+        return _Learned(self.delta, self.lead, fit_anchored_prior(evidence), tabulated=pairs >= TABLE_FROM)
 
 
 @dataclass(frozen=True)
@@ -77,7 +84,8 @@ class AnchoredPrior(PriorRule):
 
     def of(self, evidence: Evidence) -> Prior:
         """The prior of every pair."""
-        alpha, beta, fitted = self.curve.at(self.curve.curve(_covariate(evidence), _size(evidence)))
+        curve = self.curve.curve(_covariate(evidence), _size(evidence)) + self.curve.shift(evidence.signals)
+        alpha, beta, fitted = self.curve.at(curve)
         return Prior(alpha, beta, {**fitted, "opposed": self.opposed})
 
 
@@ -103,8 +111,14 @@ def _size(evidence: Evidence) -> FloatArray:
 @dataclass(frozen=True)
 class _Learned(Bound):
     delta: float
+    lead: str
     prior: AnchoredPrior
     tabulated: bool
+
+    @property
+    def ungrouped(self) -> PriorRule:
+        """The fitted prior."""
+        return self.prior
 
     def fitted(self, evidence: Evidence) -> Mapping[str, Any]:
         """Those of the prior."""
@@ -117,13 +131,16 @@ class _Learned(Bound):
         clicked = evidence.positive > 0
         # A context without a click has no leader at all.
         contexts = np.bincount(evidence.context, clicked) > 0
+        leads = contexts[evidence.context] if self.prior.opposed else clicked
+        if self.lead == "groups":
+            leads = leads | (np.broadcast_to(self.prior.curve.shift(evidence.signals), clicked.shape) > 0)
         return Scores(
             *after.scores(self.delta / 2),
             prior.fitted,
             upper=partial(after.upper, level=self.delta / 2),
             anchor=Anchor(
                 Once(partial(after.quantile, level=STAY * self.delta), len(clicked)),
-                contexts[evidence.context] if self.prior.opposed else clicked,
+                leads,
             ),
             list_level=self.delta / 2,
             deviation=after.deviation,

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -27,6 +28,22 @@ class Once:
         if new.size:
             self._known[new] = self._compute(new)
         return self._known[rows]
+
+
+class Prior(NamedTuple):
+    """Beta(α, β), one for all pairs or one for each."""
+
+    alpha: FloatArray | float
+    beta: FloatArray | float
+    fitted: Mapping[str, Any] = MappingProxyType({})  # fitted parameters; fits JSON
+
+
+class PriorRule(Protocol):
+    """The prior of a pair, before its own clicks; it does not depend on which other contexts are scored."""
+
+    def of(self, evidence: Evidence) -> Prior:
+        """The prior of every pair."""
+        ...
 
 
 class Anchor(NamedTuple):
@@ -60,6 +77,11 @@ class Bound(Protocol):
     def promise(self) -> str:
         """What it guarantees and under which assumptions, in a sentence or two, for a report."""
         return f"The guarantee of {self} is in its documentation."
+
+    @property
+    def ungrouped(self) -> PriorRule | None:
+        """The fitted prior without groups, of a learned bound whose prior can follow them; None for any other."""
+        return None
 
     def score(self, evidence: Evidence) -> Scores:
         """Lower bound and mean of every pair."""

@@ -4,7 +4,6 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -14,24 +13,8 @@ from prudent.base.arrays import FloatArray, IntArray
 from prudent.base.numerics.beta_quantile import TABLE_FROM, beta_quantile
 from prudent.base.numerics.thinned import Shape, Thinned, collapse, thinned_quantile, thinned_sample, thinned_scores
 from prudent.base.text import percent
-from prudent.bounds.base import Bound, Scores, bounds, check_delta, check_positive
+from prudent.bounds.base import Bound, Prior, PriorRule, Scores, bounds, check_delta, check_positive
 from prudent.click_models.base import Evidence
-
-
-class Prior(NamedTuple):
-    """Beta(α, β), one for all pairs or one for each."""
-
-    alpha: FloatArray | float
-    beta: FloatArray | float
-    fitted: Mapping[str, Any] = MappingProxyType({})  # fitted parameters; fits JSON
-
-
-class PriorRule(Protocol):
-    """The prior of a pair, before its own clicks; it does not depend on which other contexts are scored."""
-
-    def of(self, evidence: Evidence) -> Prior:
-        """The prior of every pair."""
-        ...
 
 
 class PosteriorBound(Bound):

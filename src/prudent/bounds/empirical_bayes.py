@@ -8,8 +8,8 @@ from scipy.special import gammaln
 
 from prudent.base.arrays import FloatArray, IntArray
 from prudent.base.errors import UsageError, did_you_mean
-from prudent.bounds.base import bounds, check_delta, check_positive
-from prudent.bounds.bayes import GivenPrior, PosteriorBound, Prior, PriorRule
+from prudent.bounds.base import Prior, PriorRule, bounds, check_delta, check_positive
+from prudent.bounds.bayes import GivenPrior, PosteriorBound
 from prudent.click_models.base import Evidence
 
 _POOLS = ("all", "context")

@@ -8,8 +8,8 @@ from scipy.special import expit, logit
 
 from prudent.base.arrays import FloatArray, IntArray
 from prudent.base.numerics.beta_binomial import LOG_STRENGTH, BetaBinomial, Terms, clip_logit, combine
-from prudent.bounds.base import bounds, check_delta
-from prudent.bounds.bayes import PosteriorBound, Prior, PriorRule
+from prudent.bounds.base import Prior, PriorRule, bounds, check_delta
+from prudent.bounds.bayes import PosteriorBound
 from prudent.click_models.base import Evidence
 from prudent.counts.sampling import MOST_PAIRS
 from prudent.storage.sketch import FEWEST_CONTEXTS
@@ -164,7 +164,15 @@ def identified(columns: Sequence[FloatArray], positive: FloatArray, negative: Fl
 def wald_statistic(
     parameters: FloatArray, terms: Terms, columns: Sequence[FloatArray], context: IntArray
 ) -> float | None:
-    """The smaller of two Wald statistics of the slopes, or None where the information is degenerate.
+    """The smaller of two Wald statistics of the slopes, or None where the information is degenerate."""
+    covariances = covariances_of(parameters, terms, columns, context)
+    return None if covariances is None else wald_of(slice(1, len(parameters) - 1), parameters, covariances)
+
+
+def covariances_of(
+    parameters: FloatArray, terms: Terms, columns: Sequence[FloatArray], context: IntArray
+) -> tuple[FloatArray, FloatArray] | None:
+    """Two covariances of b₀ and b, or None where the information is degenerate.
 
     Model-based: the variance of b is its block of the inverse observed information. Clustered: that inverse
     around the sum of squared scores per context, which also knows how contexts disagree.
@@ -173,14 +181,18 @@ def wald_statistic(
     per_context = np.array([np.bincount(context, weights=score) for score in scores])
     # A strength at its limit, or one that is not identified (no item examined twice), is taken as known.
     known = not LOG_STRENGTH[0] < parameters[-1] < LOG_STRENGTH[1] or -terms.hessian[-1, -1] < 1e-6
-    free, slopes = slice(len(parameters) - known), slice(1, len(parameters) - 1)
+    free = slice(len(parameters) - known)
     information = -terms.hessian[free, free]
     if np.linalg.eigvalsh(information)[0] <= 1e-9:
         return None
     inverse = np.linalg.inv(information).astype(float)
     squares = np.array([[np.sum(one * other) for other in per_context[free]] for one in per_context[free]])
-    clustered = inverse @ squares @ inverse
-    return min(_quadratic_form(c[slopes, slopes], parameters[slopes]) for c in (inverse, clustered))
+    return inverse, inverse @ squares @ inverse
+
+
+def wald_of(which: slice, parameters: FloatArray, covariances: tuple[FloatArray, FloatArray]) -> float:
+    """The smaller Wald statistic of some of the parameters."""
+    return min(_quadratic_form(c[which, which], parameters[which]) for c in covariances)
 
 
 def _quadratic_form(covariance: FloatArray, slopes: FloatArray) -> float:

@@ -1,24 +1,26 @@
 """The prior of `exposure`, and a level of its own for every context."""
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 
 import numpy as np
 from scipy.special import expit, logit
 
 from prudent.base.arrays import FloatArray, IntArray
 from prudent.base.numerics.beta_binomial import BetaBinomial, Rows, Terms, clip_logit, combine, rise
-from prudent.bounds.base import bounds, check_delta
-from prudent.bounds.bayes import PosteriorBound, Prior, PriorRule
+from prudent.bounds.base import Prior, PriorRule, bounds, check_delta
+from prudent.bounds.bayes import PosteriorBound
 from prudent.bounds.exposure import (
     centred_exposure,
+    covariances_of,
     dimension_for,
     identified,
     kept_share,
     sample_pairs,
-    wald_statistic,
+    wald_of,
 )
 from prudent.click_models.base import Evidence
+from prudent.counts.groups import Signals
 
 
 @bounds.register("hierarchical")
@@ -51,6 +53,15 @@ class Hierarchical(PosteriorBound):
 
 
 @dataclass(frozen=True)
+class GroupTerm:
+    """How much the prior of a pair follows the signal of one grouping."""
+
+    slope: float  # after shrinkage: 1 takes the signal for the attraction itself
+    wald: float | None = None  # the support for it; None where it was not fitted
+    shrinkage: float = 0.0  # what the slope was multiplied by
+
+
+@dataclass(frozen=True)
 class HierarchicalPrior(PriorRule):
     """What `Hierarchical` leaves in ``Scores.fitted``: Beta(μs, (1−μ)s) before the level of the context.
 
@@ -69,12 +80,20 @@ class HierarchicalPrior(PriorRule):
     contexts: int = 0  # that the fit saw
     pairs: int = 0
     by_size: float = 0.0  # of a context, where `anchored` fits it
+    by_group: Mapping[str, GroupTerm] = field(default_factory=dict)  # where `anchored` has groups
 
     def curve(self, exposure: FloatArray | Sequence[float], size: FloatArray | float = 0.0) -> FloatArray:
-        """b₀ + b·z at a centred log exposure x, in a context of this size."""
+        """b₀ + b·z at a centred log exposure x, in a context of this size; groups come on top."""
         x = np.asarray(exposure, dtype=float)
         shift = self.intercept + self.by_size * np.asarray(size)
         return np.asarray(np.zeros_like(x) + shift + combine(self.slopes, _columns(x, self.knot, len(self.slopes))))
+
+    def shift(self, signals: Signals | None) -> FloatArray | float:
+        """What groups add to logit μ."""
+        if signals is None or not self.by_group:
+            return 0.0
+        slopes = [self.by_group[name].slope for name in signals.names]
+        return combine(slopes, list(signals.values.T))
 
     def mean(self, exposure: FloatArray | Sequence[float]) -> FloatArray:
         """μ at a centred log exposure x, in a context of the usual level."""
@@ -95,7 +114,10 @@ class HierarchicalPrior(PriorRule):
         """The prior where logit μ is this."""
         mean = expit(clip_logit(curve))
         strength = self.strength * mean**-_WIDENING
-        return Prior(mean * strength, (1 - mean) * strength, asdict(self))
+        fitted = asdict(self)
+        if not self.by_group:
+            del fitted["by_group"]
+        return Prior(mean * strength, (1 - mean) * strength, fitted)
 
 
 _ROUNDS = 8  # at most, of fitting levels and the rest in turns
@@ -103,6 +125,7 @@ _SETTLED = 0.003  # a level that moves by less moves no order
 _WIDENING = 0.5  # log s falls by as much for every unit of log μ
 _NEARLY_ALL = 0.9  # share of the slopes that is kept, above which the rest is fitted again from where it was
 _SIZED, _ALIKE = 20, 0.1  # contexts, and the standard deviation of their size, from which on it is a covariate
+_OWN = 0.05  # standard deviation of what a signal has and the columns before it have not, for it to be a covariate
 _LITTLE = 10.0  # examinations: an item with as many has half a say in where the curve may bend
 
 
@@ -123,19 +146,34 @@ def fit_prior(
     columns = _columns(x, knot, dimension)
     if size is not None and contexts >= _SIZED and np.std(size[rows]) > _ALIKE:
         columns = [*columns, size[rows]]
+    shared = len(columns)
+    names: list[str] = []
+    if evidence.signals is not None and contexts >= _SIZED:
+        for name, signal in zip(evidence.signals.names, evidence.signals.values[rows].T, strict=True):
+            if _adds(signal, columns):
+                columns, names = [*columns, signal], [*names, name]
     rate = (positive.sum() + 0.5) / (positive.sum() + negative.sum() + 1)
     start = np.array([logit(rate), 2.0])
     level, spread = np.zeros(contexts), 0.3 if levels and contexts >= 3 else 0.0
     slopes, wald, shrinkage = np.zeros(len(columns)), None, 0.0
+    terms_of = {name: GroupTerm(0.0) for name in (evidence.signals.names if evidence.signals else ())}
     if dimension and identified(columns, positive, negative):
         likelihood = _Widening(positive, negative, columns)
         best, level, spread, terms = _in_turns(likelihood, np.insert(start, 1, slopes), context, level, spread)
-        wald = wald_statistic(best, terms, columns, context)
-        shrinkage = kept_share(wald, len(columns))
-        slopes = shrinkage * best[1:-1] + 0.0  # no −0
-        start = best[[0, -1]] if shrinkage else start
+        covariances = covariances_of(best, terms, columns, context)
+        if covariances is not None:
+            wald = wald_of(slice(1, 1 + shared), best, covariances)
+            shrinkage = kept_share(wald, shared)
+            for at, name in enumerate(names, start=1 + shared):
+                own = wald_of(slice(at, at + 1), best, covariances)
+                # Groups whose other members are better do not make a pair worse: a slope below 0 is noise.
+                kept = kept_share(own, 1) if best[at] > 0 else 0.0
+                terms_of[name] = GroupTerm(float(kept * best[at]), own, kept)
+        by_group = [terms_of[name].slope for name in names]
+        slopes = np.append(shrinkage * best[1 : 1 + shared], by_group) + 0.0  # no −0
+        start = best[[0, -1]] if slopes.any() else start
     flat = _Widening(positive, negative, offset=combine(slopes, columns))
-    near = shrinkage > _NEARLY_ALL
+    near = shrinkage > _NEARLY_ALL and all(term.shrinkage > _NEARLY_ALL for term in terms_of.values())
     (intercept, log_strength), _, spread, _ = _in_turns(flat, start, context, level, spread, near=near)
     return HierarchicalPrior(
         intercept=float(intercept),
@@ -145,11 +183,23 @@ def fit_prior(
         spread=spread,
         wald=wald,
         shrinkage=shrinkage,
-        dimension=len(columns),
+        dimension=shared,
         contexts=contexts,
         pairs=int(rows.size),
-        by_size=float(slopes[dimension:].sum()),
+        by_size=float(slopes[dimension:shared].sum()),
+        by_group=terms_of,
     )
+
+
+def _adds(signal: FloatArray, columns: Sequence[FloatArray]) -> bool:
+    """Whether a signal differs among pairs that are alike in these columns."""
+    if np.std(signal) < _OWN:
+        return False
+    design = np.column_stack([np.ones(len(signal)), *columns])
+    # By its own normal equations, summed by NumPy: products of matrices go to as many threads as there are.
+    gram = np.array([[np.sum(one * other) for other in design.T] for one in design.T])
+    slopes = np.linalg.solve(gram, np.array([np.sum(column * signal) for column in design.T]))
+    return bool(np.std(signal - combine(slopes, list(design.T))) > _OWN)
 
 
 def _columns(exposure: FloatArray, knot: float, dimension: int) -> list[FloatArray]:

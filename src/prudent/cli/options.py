@@ -203,6 +203,38 @@ class DayOptions:
 
 
 @dataclass(frozen=True)
+class GroupOptions:
+    """What the clicks of other contexts are grouped by."""
+
+    groups: Annotated[
+        str | None,
+        option(
+            "--groups",
+            panel="Groups",
+            help="Automatic groupings, such as item,host,query: the item in all contexts, the host of a URL, and the "
+            "query in normal form.",
+        ),
+    ] = None
+    item_groups: Annotated[
+        str | None,
+        option("--item-groups", panel="Groups", help="File with the column item and one for each grouping of items."),
+    ] = None
+    context_groups: Annotated[
+        str | None,
+        option(
+            "--context-groups",
+            panel="Groups",
+            help="File with the column context and one for each grouping of contexts.",
+        ),
+    ] = None
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Arguments of `prudent.rank`: what is set."""
+        return _settings(self)
+
+
+@dataclass(frozen=True)
 class GateOptions:
     """What decides whether a policy passes, and what the holdout has for it."""
 

@@ -12,6 +12,7 @@ from prudent.base.text import Column, number, several
 from prudent.cli.options import (
     DayOptions,
     EngineOptions,
+    GroupOptions,
     Inputs,
     Json,
     Length,
@@ -24,6 +25,7 @@ from prudent.cli.options import (
     option,
 )
 from prudent.cli.output import busy, print_json, print_table, say, say_next, say_wrapped, short
+from prudent.policies.group_terms import group_sentences
 
 if TYPE_CHECKING:
     from prudent.click_models.check import Health
@@ -40,6 +42,7 @@ def rank_command(
     to: Annotated[str, option("--to", "-o", help="Policy to write; with --engine spark, a folder.")],
     log: LogOptions,
     days: DayOptions,
+    grouped: GroupOptions,
     engine: EngineOptions,
     scores: Annotated[Path | None, typer.Option(help="Also write the scores of every candidate.")] = None,
     length: Length = None,
@@ -59,7 +62,9 @@ def rank_command(
 ) -> None:
     """Find the best list for every context, from logs or counts."""
     both = only_set(to=to, scores=scores, length=length, min_lists=min_lists, max_rejected=max_rejected, **log.settings)
-    own = only_set(model=model, bound=bound, candidates=candidates, max_moves=max_moves, **days.settings)
+    own = only_set(
+        model=model, bound=bound, candidates=candidates, max_moves=max_moves, **days.settings, **grouped.settings
+    )
     if baseline is not None:
         for name in [*own, *(["engine"] if engine.on_spark else [])]:
             raise UsageError(f"--baseline does not work with --{name.replace('_', '-')}: leave out one of the two.")
@@ -72,6 +77,12 @@ def rank_command(
         print_json(policy.manifest.to_json())
         return
     _show_summary(policy.manifest)
+    sentences = group_sentences(policy.manifest.results.get("fitted", {}))
+    if sentences:
+        say()
+        say("Groups, by clicks in other contexts:")
+        for sentence in sentences:
+            say_wrapped(f"  {sentence}")
     if verbose:
         _show_fitted(policy.manifest)
     if not engine.on_spark:
@@ -196,9 +207,9 @@ def _show_summary(manifest: "Manifest") -> None:
     say(f"{differ:,} of {several(contexts, 'list')} {'differs' if differ == 1 else 'differ'} from the incumbent.")
     if summary.get("unclicked"):
         lists = several(summary["unclicked"], "more list")
-        say_wrapped(
-            f"{lists} without a click have another order than production's: {settings['bound']} does not start from it."
-        )
+        led = "lead=groups" in settings["bound"]
+        why = "by clicks in other contexts" if led else f"{settings['bound']} does not start from it"
+        say_wrapped(f"{lists} without a click have another order than production's: {why}.")
     say()
     kinds = (
         {"value": "estimated", "lower": "lower bound"} if baseline is None else {"value": f"by {baseline}'s estimate"}
@@ -238,6 +249,8 @@ def _show_fitted(manifest: "Manifest") -> None:
     """Fitted parameters of the click model, by position, and of the bound's prior."""
     fitted = dict(manifest.results["fitted"])
     prior = fitted.pop("prior", {})
+    fitted.pop("groups", {})  # in words, above
+    prior.pop("by_group", {})
     say()
     for parameter, values in fitted.items():
         say_wrapped(f"{parameter} by position: {short(values, _POSITIONS)}")

@@ -27,6 +27,7 @@ from prudent.base.numerics.thinned import Skips
 from prudent.base.spec import Registry
 from prudent.click_models.rewards import Reward
 from prudent.counts.cells import Cells
+from prudent.counts.groups import Signals
 from prudent.counts.lists import Counted, ListBatch
 from prudent.counts.production import discounted_impressions, hazard
 
@@ -55,6 +56,8 @@ class Evidence:
     skips: Skips | None = field(default=None, kw_only=True)
     # Variance of log Σx, as far as fitted parameters are uncertain.
     spread: FloatArray | None = field(default=None, kw_only=True)
+    # What other contexts say about the groups of each pair; None where pairs have no groups.
+    signals: Signals | None = field(default=None, kw_only=True)
     # Where items differ in how often their clicks satisfy: estimates of that, and the same evidence with satisfying
     # clicks in place of clicks.
     satisfaction: FloatArray | None = field(default=None, kw_only=True)
@@ -85,6 +88,8 @@ class Evidence:
         some: dict[str, Any] = {name: getattr(self, name)[rows] for name in self.per_pair}
         if self.skips is not None:
             some["skips"] = self.skips.only(np.arange(len(self.context))[rows], len(self.context))
+        if self.signals is not None:
+            some["signals"] = self.signals.only(rows)
         if self.satisfying is not None:
             some["satisfying"] = self.satisfying.select(rows)
         return replace(self, **some)

@@ -6,15 +6,17 @@ import numpy as np
 
 from prudent.counts.cells import Cells
 from prudent.counts.index import Part
+from prudent.storage.arrow import read, stream_of
+from prudent.storage.run import NameColumn
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 
-def part_from_arrow(table: "pa.Table", unit: int) -> "tuple[Part, pa.Array, pa.Array]":
+def part_from_arrow(table: "pa.Table", unit: int, *, named: bool = False) -> "tuple[Part, pa.Array, pa.Array]":
     """The cells of these rows, with n in full lists, and the names of contexts and of items of pairs, by number.
 
-    Rows at position 0 are candidates: they make a pair without a cell.
+    Rows at position 0 are candidates: they make a pair without a cell. The part has the names only if it is `named`.
     """
     import pyarrow as pa
 
@@ -40,4 +42,14 @@ def part_from_arrow(table: "pa.Table", unit: int) -> "tuple[Part, pa.Array, pa.A
     )
     contexts = columns["context"].take(pa.array(np.flatnonzero(new_context)))
     items = columns["item"].take(pa.array(np.flatnonzero(new_pair)))
-    return Part(cells, np.bincount(pair, array("eligible", np.int64)) > 0), contexts, items
+    part = Part(cells, np.bincount(pair, array("eligible", np.int64)) > 0)
+    if named:
+        part = part._replace(contexts=_names(contexts), items=_names(items))
+    return part, contexts, items
+
+
+def _names(array: "pa.Array") -> NameColumn:
+    import pyarrow as pa
+
+    capsule = pa.table({"name": array}).__arrow_c_stream__()  # the stream is gone with it
+    return NameColumn.concatenated([NameColumn.of(column) for (column,) in read(stream_of(capsule))])

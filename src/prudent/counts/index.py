@@ -4,7 +4,7 @@ Contexts and pairs are numbered in the order of their names, so that the pairs o
 contexts, are consecutive: a part is a range of both.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,9 +17,9 @@ from prudent.base.arrays import BoolArray, FloatArray, IntArray
 from prudent.base.errors import LogError
 from prudent.counts.cells import Cells
 from prudent.engines.duckdb.engine import DuckDB
-from prudent.engines.duckdb.open import INTEGERS, name_as, opened
+from prudent.engines.duckdb.open import INTEGERS, OpenTable, name_as, opened
 from prudent.engines.kernel.merging import merge_pieces
-from prudent.logs.log import Candidates
+from prudent.logs.log import Candidates, Table
 from prudent.storage.arrow import Column, ListColumn, numbers, read, stream_of
 from prudent.storage.arrow_tables import registered
 from prudent.storage.counts_file import Piece, empty_piece
@@ -228,18 +228,8 @@ def _offered(context: Column, items: Column) -> Piece:
 def _read(connection: duckdb.DuckDBPyConnection, table: Candidates, logged: Sequence[NameColumn]) -> None:
     """Make the table `candidates`, with names of the types that the log's have."""
     with opened(connection, table) as source:
-        names, wrong = [], ["odd"] if source.kind == "jsonl" else []
-        for column, kind in zip(("context", "item"), (one.kind for one in logged), strict=True):
-            name = name_as(column, source.types[column], table)
-            if (source.types[column] in INTEGERS) == (kind == "VARCHAR"):
-                if source.kind != "csv":
-                    theirs = source.types[column].lower()
-                    raise LogError(f"The candidates' {column} is {theirs}, but the log's is {kind.lower()}.")
-                name = f"case when regexp_full_match({name}, '[+-]?[0-9]+') then try_cast({name} as {kind}) end"
-            elif kind != "VARCHAR":
-                name = f"try_cast({name} as {kind})"  # of signed and unsigned, DuckDB would make a third
-            names.append(f"{name} as {column}")
-            wrong.append(f"({name}) is null")
+        kinds = {column: one.kind for column, one in zip(("context", "item"), logged, strict=True)}
+        names, wrong = typed_names(source, table, "candidates", kinds)
         ((bad,),) = connection.execute(f"select count(*) from source where {' or '.join(wrong)}").fetchall()
         if bad:
             raise LogError(
@@ -248,6 +238,23 @@ def _read(connection: duckdb.DuckDBPyConnection, table: Candidates, logged: Sequ
         connection.execute(f"create table candidates as select distinct {', '.join(names)} from source")
     if not connection.execute("select count(*) from candidates").fetchall()[0][0]:
         raise LogError(f"{table.name} has no candidate: it has no rows.")
+
+
+def typed_names(source: OpenTable, table: Table, what: str, kinds: Mapping[str, str]) -> tuple[list[str], list[str]]:
+    """Columns of names of the types that the log's have, and conditions in which one has no such name, in SQL."""
+    names, wrong = [], ["odd"] if source.kind == "jsonl" else []
+    for column, kind in kinds.items():
+        name = name_as(column, source.types[column], table)
+        if (source.types[column] in INTEGERS) == (kind == "VARCHAR"):
+            if source.kind != "csv":
+                theirs = source.types[column].lower()
+                raise LogError(f"The {what}' {column} is {theirs}, but the log's is {kind.lower()}.")
+            name = f"case when regexp_full_match({name}, '[+-]?[0-9]+') then try_cast({name} as {kind}) end"
+        elif kind != "VARCHAR":
+            name = f"try_cast({name} as {kind})"  # of signed and unsigned, DuckDB would make a third
+        names.append(f"{name} as {column}")
+        wrong.append(f"({name}) is null")
+    return names, wrong
 
 
 def name_types(connection: duckdb.DuckDBPyConnection, file: Path, item: str = "items[1]") -> list[str]:

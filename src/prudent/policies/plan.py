@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,11 +12,13 @@ from prudent.base.arrays import BoolArray, FloatArray, IntArray
 from prudent.base.errors import LogError, PrudentWarning, UsageError
 from prudent.base.spec import whole_number
 from prudent.bounds import Bound, Scores, bounds
+from prudent.bounds.base import PriorRule
+from prudent.bounds.groups import Effects
 from prudent.click_models import ClickModel, Evidence, click_models
 from prudent.click_models.base import FittedModel
 from prudent.click_models.selection import Choice, resolve
-from prudent.counts.cells import Cells
 from prudent.counts.counts import Counts
+from prudent.counts.groupings import NO_GROUPINGS, UNGROUPED, GroupBy, Groupings
 from prudent.counts.index import Part
 from prudent.policies.best_lists import best_lists, list_values
 from prudent.policies.incumbent import in_production_order
@@ -33,10 +35,16 @@ class Request(NamedTuple):
     length: int | None
     min_lists: int
     max_moves: int | None
+    groups: GroupBy = UNGROUPED
 
 
 def check_request(
-    model: str | ClickModel, bound: str | Bound, length: int | None, min_lists: int, max_moves: int | None
+    model: str | ClickModel,
+    bound: str | Bound,
+    length: int | None,
+    min_lists: int,
+    max_moves: int | None,
+    groups: GroupBy = UNGROUPED,
 ) -> Request:
     """The arguments that all engines share, checked."""
     return Request(
@@ -45,6 +53,7 @@ def check_request(
         None if length is None else whole_number("length", length, 1),
         whole_number("min_lists", min_lists, 0),
         None if max_moves is None else whole_number("max_moves", max_moves, 0),
+        groups,
     )
 
 
@@ -62,8 +71,21 @@ class Extent(NamedTuple):
     most_listed: int  # the same, among contexts that get a list
 
 
-def learn(request: Request, extent: Extent, counts: Counts, samples: Callable[[], tuple[Part, Part]]) -> "Plan":
-    """Fit what all contexts share, from the two samples of `prudent.counts.sampling`."""
+class Groups(NamedTuple):
+    """What groups pairs, and what adds up the totals of groups over all contexts."""
+
+    groupings: Groupings
+    add_up: Callable[[FittedModel, PriorRule], Effects]
+
+
+def learn(
+    request: Request,
+    extent: Extent,
+    counts: Counts,
+    samples: Callable[[], tuple[Part, Part]],
+    groups: Groups | None = None,
+) -> "Plan":
+    """Fit what all contexts share, from the two samples of `prudent.counts.sampling` and the totals of groups."""
     if not extent.clicks:
         raise LogError(f"Not one of the {extent.lists:,} lists has a click: there is nothing to learn from.")
     if not extent.contexts:
@@ -78,6 +100,13 @@ def learn(request: Request, extent: Extent, counts: Counts, samples: Callable[[]
         warnings.warn(fitted.doubt, PrudentWarning, stacklevel=3)
     evidence = fitted.evidence(fair.cells).ranked
     bound = request.bound.learn(evidence, extent.pairs)
+    groupings, effects = NO_GROUPINGS, None
+    if groups is not None:
+        if bound.ungrouped is None:
+            raise UsageError(f"{request.bound} has no prior that follows groups: use bound=anchored.")
+        groupings, effects = groups.groupings, groups.add_up(fitted, bound.ungrouped)
+        evidence = replace(evidence, signals=effects.of(evidence, groupings.keys(fair)))
+        bound = request.bound.learn(evidence, extent.pairs)
     if min(length, extent.most_listed) > extent.positions:
         warnings.warn(
             f"Some lists are longer than any in the log, which ends at position {extent.positions}: the log has no "
@@ -89,7 +118,16 @@ def learn(request: Request, extent: Extent, counts: Counts, samples: Callable[[]
     if request.max_moves is not None and scores.anchor is None:
         raise UsageError(f"{request.bound} does not start from the incumbent list: max_moves needs bound=anchored.")
     return Plan(
-        choice, fitted, bound, length, request.min_lists, request.max_moves, bound.fitted(evidence), scores.list_level
+        choice,
+        fitted,
+        bound,
+        length,
+        request.min_lists,
+        request.max_moves,
+        bound.fitted(evidence),
+        scores.list_level,
+        groupings,
+        effects,
     )
 
 
@@ -113,10 +151,14 @@ class Plan:
     max_moves: int | None
     prior: Mapping[str, Any]  # fitted by the bound; plain JSON
     list_level: float | None  # as in `Scores`
+    groupings: Groupings = NO_GROUPINGS
+    effects: Effects | None = None  # of groups
 
-    def score(self, cells: Cells) -> tuple[Evidence, Scores]:
+    def score(self, part: Part) -> tuple[Evidence, Scores]:
         """The evidence of every pair, and its scores."""
-        evidence = self.fitted.evidence(cells).ranked
+        evidence = self.fitted.evidence(part.cells).ranked
+        if self.effects is not None:
+            evidence = replace(evidence, signals=self.effects.of(evidence, self.groupings.keys(part)))
         return evidence, self.bound.score(evidence)
 
     @property
@@ -126,6 +168,7 @@ class Plan:
             "fitted": {
                 **{name: values.tolist() for name, values in self.fitted.parameters.items()},
                 **({"prior": dict(self.prior)} if self.prior else {}),
+                **({"groups": self.effects.to_json()} if self.effects else {}),
             },
             **({"doubt": self.fitted.doubt} if self.fitted.doubt else {}),
             "comparison": self.choice.to_json(),
@@ -134,7 +177,7 @@ class Plan:
     def rank(self, part: Part) -> "Ranked":
         """The best list of every context."""
         cells = part.cells
-        evidence, scores = self.score(cells)
+        evidence, scores = self.score(part)
         lists = cells.lists_per_context()
         has_candidates = np.bincount(cells.context[part.eligible], minlength=cells.contexts) > 0
         kept = has_candidates & (lists >= self.min_lists)

@@ -1,6 +1,6 @@
 """Algorithm 1: counts -> evidence -> lower bounds -> lists -> Policy."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import date
 from functools import cache, partial
 from os import PathLike, fspath
@@ -11,15 +11,19 @@ import numpy as np
 
 from prudent.base.errors import UsageError
 from prudent.bounds import DEFAULT_BOUND, Bound
+from prudent.bounds.base import PriorRule
+from prudent.bounds.groups import Effects, learn_effects
 from prudent.click_models import ClickModel
+from prudent.click_models.base import FittedModel
 from prudent.counts.count import as_counts
+from prudent.counts.groupings import GroupBy, open_groupings
 from prudent.counts.index import Index
 from prudent.counts.max_rejected import MAX_REJECTED
 from prudent.counts.sampling import samples
 from prudent.engines.duckdb.engine import DuckDB
 from prudent.logs.formats import find_files, is_paths
 from prudent.logs.log import Candidates
-from prudent.policies.plan import Extent, Plan, Request, check_request, columns, learn
+from prudent.policies.plan import Extent, Groups, Plan, Request, check_request, columns, learn
 from prudent.policies.policy import Policy
 from prudent.policies.tables import CONTEXTS, LISTS, SCORES, append, means, terms
 from prudent.storage.files import check_output
@@ -39,6 +43,9 @@ def rank(
     candidates: str | PathLike[str] | Any | None = None,
     min_lists: int = 1,
     max_moves: int | None = None,
+    groups: Sequence[str] | str = (),
+    item_groups: str | PathLike[str] | Any | None = None,
+    context_groups: str | PathLike[str] | Any | None = None,
     engine: "DuckDB | Spark | None" = None,
     to: str | PathLike[str] | None = None,
     since: date | str | None = None,
@@ -69,6 +76,11 @@ def rank(
         Contexts with fewer logged lists are left out, so that the caller keeps its own ranking there.
     max_moves
         Positions that an item may rise above its place in the incumbent list, for ``anchored``; by default any.
+    groups, item_groups, context_groups
+        What the clicks of other contexts are grouped by, for the prior of ``anchored``: automatic groupings, ``item``,
+        ``host`` and ``query``, and tables with a column ``item`` or ``context`` and a column for each grouping
+        (`prudent.counts.groupings`). Each counts as far as the data support it. ``bound="anchored(lead=groups)"`` lets
+        items rise that are clicked in other contexts alone.
     engine, to
         With `prudent.Spark`, contexts are ranked where Spark runs, which needs prudent there, and the lists are written
         to the folder `to`, as part files in the order of contexts. Otherwise `to` is a file, and optional; ``scores``
@@ -84,7 +96,8 @@ def rank(
     >>> policy["shoes"]
     ['i2', 'i1']
     """
-    request = check_request(model, bound, length, min_lists, max_moves)
+    by = GroupBy(groups, item_groups, context_groups)
+    request = check_request(model, bound, length, min_lists, max_moves, by)
     if to is not None and isinstance(engine, DuckDB | None):
         check_outputs(source, candidates, to, scores)
     elif scores is not None:
@@ -98,7 +111,7 @@ def rank(
     table = None if candidates is None else Candidates(candidates)
     names = counts.index if table is None else counts.number(table)
     extent = measure(names, counts.tally.lists, request.min_lists)
-    plan = learn(request, extent, counts, lambda: samples(names))
+    plan = learn(request, extent, counts, lambda: samples(names), _group(names, by))
     connection = counts.engine.open()
     for part in names.parts():
         ranked = plan.rank(part)
@@ -148,13 +161,28 @@ def measure(names: Index, lists: int, min_lists: int) -> Extent:
     )
 
 
+def _group(names: Index, by: GroupBy) -> Groups | None:
+    """The groupings of the pairs of an index; None where there are none."""
+    if by.nothing:
+        return None
+    items = next(iter(names.runs())).items
+    groupings = open_groupings(by, names.engine, (names.names.kind, items.kind))
+
+    def add_up(fitted: FittedModel, rule: PriorRule) -> Effects:
+        return learn_effects(
+            rule, ((fitted.evidence(part.cells).ranked, groupings.keys(part)) for part in names.parts())
+        )
+
+    return Groups(groupings, add_up)
+
+
 def _score(connection: duckdb.DuckDBPyConnection, index: Index, plan: Plan) -> str:
     """Make the table of scores of all candidates; a query for it."""
     connection.execute("drop table if exists scores")  # of a call that was interrupted
     for part in index.parts():
         row = np.flatnonzero(part.eligible)
         names = {"context": part.contexts.take(part.cells.context[row]), "item": part.items.take(row)}
-        append(connection, "scores", {**names, **columns(*plan.score(part.cells), row)}, SCORES)
+        append(connection, "scores", {**names, **columns(*plan.score(part), row)}, SCORES)
     return "from scores"
 
 
@@ -177,6 +205,7 @@ def manifest_of(
             "min_lists": request.min_lists,
             "max_moves": request.max_moves,
             "candidates": candidates,
+            **plan.groupings.settings,
         },
         {"training": training},
         {

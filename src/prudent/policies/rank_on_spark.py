@@ -12,14 +12,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from prudent.base.errors import UsageError
+from prudent.bounds.base import PriorRule
+from prudent.bounds.groups import Effects, Sums, Totals, effects_of, totals_of
+from prudent.click_models.base import FittedModel
 from prudent.counts import sampling
 from prudent.counts.counts import Counts
 from prudent.counts.days import UNIT
 from prudent.counts.from_arrow import part_from_arrow
+from prudent.counts.groupings import Groupings, open_groupings
 from prudent.engines.duckdb.engine import DuckDB
 from prudent.engines.spark.engine import Spark
 from prudent.policies.files import COLUMNS
-from prudent.policies.plan import Extent, Plan, Request, learn
+from prudent.policies.plan import Extent, Groups, Plan, Request, learn
 from prudent.policies.policy import Policy
 from prudent.policies.rank import manifest_of
 from prudent.policies.tables import terms
@@ -31,9 +35,13 @@ if TYPE_CHECKING:
     import duckdb
     import pyarrow as pa
 
+    from prudent.engines.spark.contexts import Contexts
+
 _OF = "of_"  # prefix of the columns that are the same in all rows of a context
 _VALUES = ("lists", "value", "lower", "incumbent_value", "incumbent_lower")
 _CHANGED = ("differ", "unclicked")
+_TOTALS = ("grouping", "key", "clicks", "examined", "expected")
+_MOST_GROUPS = 5_000_000  # 160 MB in the driver and in every worker
 _TYPES = (
     "lower double, mean double, upper double, stay double, positive double, negative double, impressions bigint, "
     + ", ".join([*(f"{_OF}{name} double" for name in _VALUES), *(f"{_OF}{name} boolean" for name in _CHANGED)])
@@ -58,11 +66,18 @@ def rank_on_spark(
     with opened_counts(engine, weights, candidates) as contexts:
         extent = Extent(lists=counts.tally.lists, **contexts.summarize(request.min_lists * unit))
 
+        grouped = None
+        if not request.groups.nothing:
+            kinds = dict(contexts.rows.dtypes)
+            context, item = ("VARCHAR" if kinds[name] == "string" else "BIGINT" for name in ("context", "item"))
+            groupings = open_groupings(request.groups, DuckDB(), (context, item))
+            grouped = Groups(groupings, partial(_add_up, contexts, groupings, unit))
+
         def samples() -> Any:
             heavy, fair = contexts.samples(sampling.enough, sampling.MOST_PAIRS)
-            return part_from_arrow(heavy, unit)[0], part_from_arrow(fair, unit)[0]
+            return tuple(part_from_arrow(rows, unit, named=grouped is not None)[0] for rows in (heavy, fair))
 
-        plan = learn(request, extent, counts, samples)
+        plan = learn(request, extent, counts, samples, grouped)
         offered = None if candidates is None else name_of(candidates)
         manifest = contexts.map_contexts(
             *(_ranking(plan, unit), _TYPES),
@@ -86,13 +101,36 @@ def _read_lists(connection: "duckdb.DuckDBPyConnection", target: Location, engin
     return "from lists"
 
 
+def _add_up(contexts: "Contexts", groupings: Groupings, unit: int, fitted: FittedModel, rule: PriorRule) -> Effects:
+    """The totals of groups: those of each task's contexts, added up by Spark."""
+
+    def totals(table: "pa.Table") -> "pa.RecordBatch":
+        import pyarrow as pa
+
+        part, _, _ = part_from_arrow(table, unit, named=True)
+        found = totals_of(rule, fitted.evidence(part.cells).ranked, groupings.keys(part))
+        rows = [(np.full(len(total.keys), number), total.keys, *total.sums) for number, total in enumerate(found)]
+        columns = [np.concatenate(column) for column in zip(*rows, strict=True)]
+        return pa.RecordBatch.from_arrays(list(map(pa.array, columns)), list(_TOTALS))
+
+    added = contexts.add_up(totals, _TOTALS[:2], _TOTALS[2:], _MOST_GROUPS)
+    if added is None:
+        raise UsageError(
+            f"There are more than {_MOST_GROUPS:,} groups, and each task of Spark needs all of them. Leave out the "
+            "finest grouping, or rank with DuckDB."
+        )
+    number, *columns = (added[name].to_numpy().astype(np.int64) for name in _TOTALS)
+    each = [[column[number == one] for column in columns] for one in range(len(groupings.names))]
+    return effects_of(groupings.names, [Totals.of(key, Sums(*sums)) for key, *sums in each], rule)
+
+
 def _ranking(plan: Plan, unit: int) -> "Callable[[pa.Table], pa.RecordBatch]":
     """What a task does with the rows of whole contexts."""
 
     def rank_contexts(table: "pa.Table") -> "pa.RecordBatch":
         import pyarrow as pa
 
-        part, contexts, items = part_from_arrow(table, unit)
+        part, contexts, items = part_from_arrow(table, unit, named=plan.effects is not None)
         ranked = plan.rank(part)
         new = ranked.lists
         columns = {

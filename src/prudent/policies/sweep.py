@@ -8,8 +8,8 @@ import numpy as np
 
 from prudent.base.arrays import BoolArray, FloatArray, IntArray
 from prudent.bounds import Bound, Scores
-from prudent.bounds.base import Anchor
-from prudent.bounds.bayes import PosteriorBound, Prior, posterior_scores
+from prudent.bounds.base import Anchor, Prior
+from prudent.bounds.bayes import PosteriorBound, posterior_scores
 from prudent.click_models.base import Evidence
 from prudent.policies.best_lists import best_lists
 from prudent.policies.list_arrays import Lists
@@ -41,7 +41,7 @@ def best_lists_of_each(evidence: Evidence, scores: Sequence[Scores], length: int
     contexts = int(evidence.context[-1]) + 1
     number = np.repeat(np.arange(times), pairs)
     tiled: dict[str, Any] = {name: np.tile(getattr(evidence, name), times) for name in evidence.per_pair}
-    stacked = replace(evidence, **{**tiled, "context": tiled["context"] + number * contexts}, skips=None)
+    stacked = replace(evidence, **{**tiled, "context": tiled["context"] + number * contexts}, skips=None, signals=None)
     lower, mean = (np.concatenate([getattr(score, name) for score in scores]) for name in ("lower", "mean"))
     anchors = [score.anchor for score in scores if score.anchor is not None]
     anchor = _stacked(anchors, pairs) if anchors else None

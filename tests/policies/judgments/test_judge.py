@@ -13,7 +13,8 @@ from scipy.stats import beta as beta_distribution
 import prudent
 from prudent.base.errors import PolicyError, UsageError
 from prudent.bounds import parse
-from prudent.bounds.bayes import Prior, posterior
+from prudent.bounds.base import Prior
+from prudent.bounds.bayes import posterior
 from prudent.click_models.base import Evidence
 from prudent.click_models.simulate import write_log
 from prudent.click_models.world import make_world
@@ -72,7 +73,7 @@ def test_deviation_is_that_of_draws(log: Path) -> None:
     request = check_request("pbm", "eb(delta=0.05)", None, 0, None)
     sampled = samples(counts.index)
     plan = learn(request, measure(counts.index, counts.tally.lists, 0), counts, lambda: sampled)
-    evidence, scores = plan.score(counts.index.whole().cells)
+    evidence, scores = plan.score(counts.index.whole())
     prior = plan.prior
     random = np.random.default_rng(1)
     after = posterior(evidence, Prior(prior["alpha"], prior["beta"]), tabulated=False)
@@ -97,7 +98,7 @@ def evidence(log: Path) -> Evidence:
     sampled = samples(counts.index)
     request = check_request("cm", "bayes", None, 0, None)
     plan = learn(request, measure(counts.index, counts.tally.lists, 0), counts, lambda: sampled)
-    return plan.score(counts.index.whole().cells)[0]
+    return plan.score(counts.index.whole())[0]
 
 
 def test_files_hold_judgments(log: Path, tmp_path: Path) -> None:

@@ -103,12 +103,24 @@ def _numbered(order: Integers, new: NDArray[np.bool_]) -> tuple[Integers, Intege
     return number, order[new]
 
 
+def hashed(names: Texts | NDArray[Any]) -> Integers:
+    """64 bits for each name, the same in every process and on every machine."""
+    if not isinstance(names, Texts):
+        return _mix(names.view(np.uint64)).view(np.int64)
+    return _hashed(names, np.zeros(len(names), np.uint64)).view(np.int64)
+
+
+def _hashed(names: Texts, salt: Words) -> Words:
+    found = _mix(salt ^ names.size.astype(np.uint64))
+    for word in range(names.words):
+        rows = np.flatnonzero(names.size > 8 * word)
+        found[rows] = _mix(found[rows] ^ names.word(word, rows))
+    return found
+
+
 def _by_hash(names: Texts, within: Integers) -> tuple[Integers, Integers]:
     for seed in range(1, 100):
-        hashed = _mix(within.astype(np.uint64) * np.uint64(2 * seed + 1) ^ names.size.astype(np.uint64))
-        for word in range(names.words):
-            rows = np.flatnonzero(names.size > 8 * word)
-            hashed[rows] = _mix(hashed[rows] ^ names.word(word, rows))
+        hashed = _hashed(names, within.astype(np.uint64) * np.uint64(2 * seed + 1))
         order = np.argsort(hashed, kind="stable")
         new = np.ones(len(order), bool)
         new[1:] = hashed[order[1:]] != hashed[order[:-1]]

@@ -90,6 +90,24 @@ class Contexts:
         keyed = keyed.withColumn("later", ~(full & first(keyed.where(full), heaviest, 0.5)))
         return rows(first(keyed, ("later", *heaviest), 1.0)), rows(first(keyed, shuffled, 1.0))
 
+    def add_up(
+        self, function: Callable[[pa.Table], pa.RecordBatch], keys: Sequence[str], sums: Sequence[str], most: int
+    ) -> pa.Table | None:
+        """Apply a function to the rows of whole contexts, and add up the sums of rows with the same keys.
+
+        All columns are integers. None where more than `most` rows remain.
+        """
+        schema = ", ".join(f"{name} bigint" for name in (*keys, *sums))
+
+        def apply(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            for table in whole_contexts(batches, _ROWS):
+                yield function(table)
+
+        with _without_pandas():
+            mapped = self.rows.mapInArrow(apply, schema)
+        added = mapped.groupBy(*keys).agg(*(F.sum(name).alias(name) for name in sums)).limit(most + 1).toArrow()
+        return added if added.num_rows <= most else None
+
     def map_contexts(
         self, function: Callable[[pa.Table], pa.RecordBatch], columns: str, *, to: Location, keep: Sequence[str],
         sums: Mapping[str, str], manifest: Callable[[Mapping[str, Any]], Manifest],
@@ -106,9 +124,7 @@ class Contexts:
             for table in whole_contexts(batches, _ROWS):
                 yield function(table)
 
-        with warnings.catch_warnings():
-            # PySpark looks at pandas wherever Python runs; nothing here uses it.
-            warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
+        with _without_pandas():
             mapped = self.rows.mapInArrow(apply, schema)
         each = [F.expr("count_if(rank = 1)").alias("contexts")]
         each += [F.expr(f"sum(if(rank = 1, {term}, 0))").alias(name) for name, term in sums.items()]
@@ -131,6 +147,14 @@ class Contexts:
             made = manifest(totals)
             write_text(folder.child(IN_FOLDER), made.to_text())
         return made
+
+
+@contextmanager
+def _without_pandas() -> Iterator[None]:
+    """PySpark looks at pandas wherever Python runs; nothing here uses it."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
+        yield
 
 
 @contextmanager

@@ -54,7 +54,8 @@ def explain(
     intervals = any(row.upper is not None for row in scored.rows.values())
     order = "" if scored.bound is None else "lower bound" if intervals else "estimate"
     anchored = any(row.stay is not None for row in scored.rows.values())
-    known = Known(order, anchored, bool(order) and scored.complete)
+    groups_lead = getattr(scored.bound, "lead", "") == "groups"
+    known = Known(order, anchored, bool(order) and scored.complete, groups_lead)
     notes = [*_notes(scored, settings.get("baseline"), counts, same)]
     if order == "estimate":
         notes.append(f"{scored.bound} is an estimate without a bound: there are no intervals.")

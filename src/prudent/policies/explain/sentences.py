@@ -20,6 +20,7 @@ class Known:
     order: str  # what the new list is ordered by, such as lower bounds; empty where that is not known
     anchored: bool  # the new list is the incumbent one, in which items rose on evidence
     all_scored: bool  # every eligible item has its scores: an item without is not eligible
+    groups_lead: bool = False  # an item may rise by clicks on its groups in other contexts
 
 
 def in_words(candidates: Sequence[Candidate], known: Known) -> tuple[Candidate, ...]:
@@ -39,12 +40,12 @@ def _why(one: Candidate, listed: list[Candidate], incumbent: list[Candidate], kn
         if one.lower is None and known.all_scored:
             return f"{start}: no longer among the candidates"
         if known.anchored and incumbent:
-            return _not_risen(start, one, listed)
+            return _not_risen(start, one, listed, known)
         return _behind(start, one, listed, "in the list", known)
     if not incumbent:
         return _join(f"at {one.rank}", _seen(one))
     if known.anchored:
-        return _anchored(one, listed, incumbent)
+        return _anchored(one, listed, incumbent, known)
     if one.incumbent is None:
         if one.unseen:
             return "new: never shown" + (", scored by the prior alone" if one.mean else "")
@@ -64,7 +65,7 @@ def _why(one: Candidate, listed: list[Candidate], incumbent: list[Candidate], kn
 # --- lists that start from the incumbent ------------------------------------------------------------------------------
 
 
-def _anchored(one: Candidate, listed: list[Candidate], incumbent: list[Candidate]) -> str:
+def _anchored(one: Candidate, listed: list[Candidate], incumbent: list[Candidate], known: Known) -> str:
     """Why an item of the new list stands where it stands."""
     place, rank = one.incumbent or math.inf, one.rank or 0
     passed = [i for i in incumbent if (i.incumbent or 0) < place and (i.rank or math.inf) > rank]
@@ -78,19 +79,23 @@ def _anchored(one: Candidate, listed: list[Candidate], incumbent: list[Candidate
     if not passed:
         return _join(start, f"{_seen(one)}; the items above it left the list")
     first = passed[0]  # the next of the incumbent list, with which it was compared
-    sentence = f"{start}, past {_name(first)}: {_seen(one)}"
+    by_groups = ", raised by its groups in other contexts" if known.groups_lead and not one.positive else ""
+    sentence = f"{start}, past {_name(first)}: {_seen(one)}{by_groups}"
     if first.stay is None or one.lower is None or one.lower <= first.stay:
         return sentence
     low, high = _apart(one.lower, first.stay)
     return f"{sentence}; lower bound {low}, above the {high} at which {_name(first)} stays"
 
 
-def _not_risen(start: str, one: Candidate, listed: list[Candidate]) -> str:
+def _not_risen(start: str, one: Candidate, listed: list[Candidate], known: Known) -> str:
     """Why an item is not in the new list."""
     if one.incumbent:
         return _join(start, f"{_seen(one)}; pushed out by the items that rose")
     if not one.positive:
-        return _join(start, f"{_seen(one)}{'' if one.unseen else '; only a clicked item rises'}")
+        if one.unseen:
+            return _join(start, _seen(one))
+        rises = "no group of it is clicked enough elsewhere" if known.groups_lead else "only a clicked item rises"
+        return _join(start, f"{_seen(one)}; {rises}")
     stay = [other for other in listed if other.stay is not None and other.incumbent][-1:]
     if not stay or one.lower is None or one.lower > (stay[0].stay or 0.0):
         return _join(start, _seen(one))

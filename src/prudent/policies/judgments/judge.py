@@ -104,13 +104,13 @@ def judge(
 
 def _thresholds(plan: Plan, sample: Part) -> tuple[float, ...]:
     """Quantiles of the estimates of examined items, in contexts that represent all of them."""
-    evidence, scores = plan.score(sample.cells)
+    evidence, scores = plan.score(sample)
     return log_thresholds(scores.mean[evidence.examined > 0])
 
 
 def _judged(plan: Plan, part: Part, thresholds: Sequence[float]) -> dict[str, Any]:
     """The columns of the judgments of some contexts."""
-    evidence, scores = plan.score(part.cells)
+    evidence, scores = plan.score(part)
     if scores.deviation is None:
         raise UsageError("This bound has no posterior. Judge by anchored, bayes, eb, exposure or hierarchical.")
     row = np.flatnonzero(part.eligible)

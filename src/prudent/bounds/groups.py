@@ -1,0 +1,183 @@
+"""What clicks in other contexts say about the groups of a pair: its item, its host, its brand, its normalized query.
+
+1. For each group, the clicks on its pairs are compared with those that a prior without groups expects of them: a group
+   is not good for having been shown at good places, or in contexts of which a log shows only the best.
+2. Of n examinations of one pair, (s + 1) / (s + n) each count, s the strength of the prior: an item that was examined
+   a thousand times in one context is still one member of its brand, and says little about the others.
+3. Totals are sums over all contexts. What a context adds itself is subtracted before its pairs are scored, so that no
+   pair sees the clicks of its own lists; within a list, clicks compete.
+4. The rate of a group is ``Beta(ep, e(1 − p))``, p the expected one: e, the strength of the grouping, is fitted to its
+   groups. The signal is the logit of the mean given the clicks minus that of p.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import expit, logit
+
+from prudent.base.arrays import FloatArray, IntArray
+from prudent.base.numerics.beta_binomial import LOG_STRENGTH, BetaBinomial
+from prudent.bounds.base import Prior, PriorRule
+from prudent.click_models.base import Evidence
+from prudent.counts.groups import NO_GROUP, Keys, Signals
+
+UNIT = 1 << 20
+"""Sums are whole numbers in units of 2⁻²⁰, the same in any order and in any engine."""
+_MOST_GROUPS = 20_000  # from which the strength of a grouping is fitted
+_FEWEST_GROUPS = 20  # examined, for a grouping to be worth a fit
+_CERTAIN = 1e-6  # expected rates stay away from 0 and 1
+
+
+class Sums(NamedTuple):
+    """Of pairs or groups, in units of 2⁻²⁰."""
+
+    clicks: IntArray
+    examined: IntArray
+    expected: IntArray  # clicks, under the prior without groups
+
+    def minus(self, other: "Sums") -> "Sums":
+        """The rest."""
+        return Sums(*(all_of_it - some for all_of_it, some in zip(self, other, strict=True)))
+
+
+def sums_of(evidence: Evidence, prior: Prior) -> Sums:
+    """What each pair adds to the sums of its groups."""
+    strength = np.asarray(prior.alpha + prior.beta)
+    weight = UNIT * (strength + 1) / (strength + np.maximum(evidence.examined, 1))
+    mean = prior.alpha / strength
+    columns = evidence.positive, evidence.examined, mean * evidence.examined
+    return Sums(*(np.rint(weight * column).astype(np.int64) for column in columns))
+
+
+@dataclass(frozen=True, eq=False)
+class Totals:
+    """The sums of every group of one grouping."""
+
+    keys: IntArray  # ascending
+    sums: Sums
+
+    @classmethod
+    def of(cls, keys: IntArray, sums: Sums) -> "Totals":
+        """Added up by key."""
+        grouped = np.flatnonzero((keys != NO_GROUP) & (sums.examined > 0))
+        order = grouped[np.argsort(keys[grouped], kind="stable")]
+        starts = np.flatnonzero(np.diff(keys[order], prepend=NO_GROUP))
+        added = (np.add.reduceat(column[order], starts) if len(starts) else column[:0] for column in sums)
+        return cls(keys[order][starts], Sums(*added))
+
+    @staticmethod
+    def added(parts: "Sequence[Totals]") -> "Totals":
+        """The sum of several."""
+        sums = Sums(*map(np.concatenate, zip(*(part.sums for part in parts), strict=True)))
+        return Totals.of(np.concatenate([part.keys for part in parts]), sums)
+
+    def find(self, keys: IntArray) -> Sums:
+        """The sums of these groups; 0 for one that has none."""
+        if not len(self.keys):
+            return Sums(*np.zeros((3, len(keys)), np.int64))
+        at = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
+        known = self.keys[at] == keys
+        return Sums(*(np.where(known, column[at], 0) for column in self.sums))
+
+
+@dataclass(frozen=True)
+class Grouping:
+    """How much the groups of one grouping differ."""
+
+    name: str
+    level: float  # logit of the rate of all groups, minus the expected one
+    strength: float | None  # e, in examinations; None where the groups do not differ
+
+    def signal(self, sums: Sums) -> FloatArray:
+        """The log odds of a group with these sums, beside the expected ones."""
+        if self.strength is None:
+            return np.zeros(len(sums.clicks))
+        clicks, examined, expected = (column / UNIT for column in sums)
+        usual = _usual(examined, expected, self.level)
+        signal = logit((clicks + self.strength * usual) / (examined + self.strength)) - logit(usual)
+        return np.where(examined > 0, signal, 0.0)
+
+
+def _usual(examined: FloatArray, expected: FloatArray, level: float = 0.0) -> FloatArray:
+    """The expected rate."""
+    rate = np.divide(expected, examined, out=np.full(len(examined), 0.5), where=examined > 0)
+    return np.asarray(expit(logit(np.clip(rate, _CERTAIN, 1 - _CERTAIN)) + level))
+
+
+def fit_grouping(name: str, totals: Totals) -> Grouping:
+    """How much the rates of groups differ, by maximum likelihood."""
+    # Keys are hashes: the smallest of them are a random sample of the groups.
+    clicks, examined, expected = (column[:_MOST_GROUPS] / UNIT for column in totals.sums)
+    if len(clicks) < _FEWEST_GROUPS or not clicks.any():
+        return Grouping(name, 0.0, None)
+    likelihood = BetaBinomial(clicks, np.maximum(examined - clicks, 0.0), offset=logit(_usual(examined, expected)))
+    (level, log_strength), _ = likelihood.maximum(np.array([0.0, 2.0]))
+    differ = log_strength < LOG_STRENGTH[1]
+    return Grouping(name, float(level), float(np.exp(log_strength)) if differ else None)
+
+
+@dataclass(frozen=True, eq=False)
+class Effects:
+    """The groupings and the totals of their groups: turns the keys of pairs into signals."""
+
+    groupings: tuple[Grouping, ...]
+    totals: tuple[Totals, ...]
+    prior: PriorRule  # without groups
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the groupings."""
+        return tuple(grouping.name for grouping in self.groupings)
+
+    def to_json(self) -> dict[str, dict[str, float | None]]:
+        """Of each grouping: how many groups were examined, and how much their rates differ."""
+        return {
+            grouping.name: {"groups": len(totals.keys), "level": grouping.level, "strength": grouping.strength}
+            for grouping, totals in zip(self.groupings, self.totals, strict=True)
+        }
+
+    def of(self, evidence: Evidence, keys: Keys) -> Signals:
+        """The signals of pairs, without what their own contexts add."""
+        own = sums_of(evidence, self.prior.of(evidence))
+        signals = np.zeros(keys.values.shape)
+        for g, (grouping, totals) in enumerate(zip(self.groupings, self.totals, strict=True)):
+            if grouping.strength is not None:
+                key = keys.values[:, g]
+                here = own if keys.alone[g] else _in_context(evidence.context, key, own)
+                known = totals.find(key)
+                signals[:, g] = np.where(key == NO_GROUP, 0.0, grouping.signal(known.minus(here)))
+        return Signals(self.names, signals)
+
+
+def _in_context(context: IntArray, keys: IntArray, sums: Sums) -> Sums:
+    """The sums of all pairs of the same group and context."""
+    order = np.lexsort((keys, context))
+    new = (np.diff(keys[order], prepend=NO_GROUP) != 0) | (np.diff(context[order], prepend=-1) != 0)
+    number = np.empty(len(keys), np.int64)
+    number[order] = np.cumsum(new) - 1
+    starts = np.flatnonzero(new)
+    return Sums(*(np.add.reduceat(column[order], starts)[number] for column in sums)) if len(starts) else sums
+
+
+def learn_effects(prior: PriorRule, parts: Iterable[tuple[Evidence, Keys]]) -> Effects:
+    """The totals of all groups, and how much groups differ; every context is in one of the parts."""
+    names: tuple[str, ...] = ()
+    totals: list[list[Totals]] = []
+    for evidence, keys in parts:
+        names = keys.names
+        totals.append(totals_of(prior, evidence, keys))
+    return effects_of(names, [Totals.added(each) for each in zip(*totals, strict=True)], prior)
+
+
+def totals_of(prior: PriorRule, evidence: Evidence, keys: Keys) -> list[Totals]:
+    """The totals of each grouping over some contexts."""
+    sums = sums_of(evidence, prior.of(evidence))
+    return [Totals.of(key, sums) for key in keys.values.T]
+
+
+def effects_of(names: Sequence[str], totals: Sequence[Totals], prior: PriorRule) -> Effects:
+    """How much the groups of each grouping differ, from their totals over all contexts."""
+    groupings = tuple(fit_grouping(name, total) for name, total in zip(names, totals, strict=True))
+    return Effects(groupings, tuple(totals), prior)

@@ -1,0 +1,245 @@
+"""Groupings of items and contexts: automatic ones, and columns of tables.
+
+An automatic grouping needs no table:
+
+- ``item``: the item itself, in all contexts that have it.
+- ``host``: the host of an item that is a URL, without ``www.``.
+- ``query``: the context in its normal form: lower case, words without punctuation, sorted.
+
+Each grouping of contexts is two: the level of all pairs of the group, and the item within the group. Nothing is looked
+up by name: a name is a key of 64 bits, `prudent.engines.kernel.names.hashed`.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import duckdb
+import numpy as np
+
+from prudent.base.arrays import IntArray
+from prudent.base.errors import LogError, UsageError, did_you_mean
+from prudent.counts.groups import NO_GROUP, Keys
+from prudent.counts.index import Part, typed_names
+from prudent.engines.duckdb.engine import DuckDB
+from prudent.engines.duckdb.open import opened
+from prudent.engines.kernel.names import hashed, names_of
+from prudent.logs.log import Table
+from prudent.storage.arrow import numbers, read, stream_of
+from prudent.storage.arrow_tables import registered
+from prudent.storage.database import Database
+from prudent.storage.run import NameColumn
+
+_HOST = (
+    r"lower(regexp_extract(name, '^(?:(?:[A-Za-z][A-Za-z0-9+.-]*:)?//(?:[^/@?#]*@)?)?(?:[wW]{3}\.)?"
+    r"([A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+)(?:[:/?#]|$)', 1))"
+)
+_WORDS = (
+    r"array_to_string(list_sort(list_filter(regexp_split_to_array(lower(nfc_normalize(name)), '[^\pL\pN]+'), "
+    "lambda word: word <> '')), ' ')"
+)
+OF_ITEMS: Mapping[str, str | None] = {"item": None, "host": _HOST}
+OF_CONTEXTS: Mapping[str, str | None] = {"query": _WORDS}
+"""Automatic groupings, with an SQL expression for the group of `name`; None for the name itself."""
+
+Lookup = Callable[[NameColumn], IntArray]
+"""The key of the group of each name."""
+
+
+@dataclass(frozen=True)
+class Derived:
+    """The group of a name is a text that SQL makes of it; none where that is empty, or where names are integers."""
+
+    expression: str | None
+
+    def __call__(self, names: NameColumn) -> IntArray:
+        """Each distinct name is looked at once."""
+        own = keys_of(names)
+        if self.expression is None:
+            return own
+        if names.ends is None or not len(names):
+            return np.full(len(names), NO_GROUP)
+        _, first, number = np.unique(own, return_index=True, return_inverse=True)
+        distinct = {"number": numbers(np.arange(len(first))), "name": names.take(first).column}
+        with Database().connect() as connection, registered(connection, "names", [distinct]):
+            found = connection.sql(f"select {self.expression} as part from names order by number")
+            (texts,) = _columns(found)
+        return _unless_empty(texts)[number]
+
+
+@dataclass(frozen=True, eq=False)
+class Listed:
+    """The group of a name is looked up in a column of a table."""
+
+    names: IntArray  # keys, ascending
+    groups: IntArray
+
+    def __call__(self, names: NameColumn) -> IntArray:
+        """Names that are not in the table have no group."""
+        own = keys_of(names)
+        at = np.minimum(np.searchsorted(self.names, own), len(self.names) - 1)
+        return np.where(self.names[at] == own, self.groups[at], NO_GROUP)
+
+
+def keys_of(names: NameColumn) -> IntArray:
+    """The key of each name; none is that of no group."""
+    found = hashed(names_of(names))
+    return np.where(found == NO_GROUP, 1, found)
+
+
+def _unless_empty(texts: NameColumn) -> IntArray:
+    empty = np.zeros(len(texts), bool) if texts.ends is None else np.diff(texts.ends, prepend=0) == 0
+    return np.where(empty, NO_GROUP, keys_of(texts))
+
+
+def _columns(relation: duckdb.DuckDBPyRelation) -> list[NameColumn]:
+    """The columns of a query; it has a row."""
+    capsule = relation.__arrow_c_stream__()  # the stream is gone with it
+    batches = [[NameColumn.of(column) for column in batch] for batch in read(stream_of(capsule))]
+    return [NameColumn.concatenated(column) for column in zip(*batches, strict=True)]
+
+
+@dataclass(frozen=True)
+class Groupings:
+    """What groups the pairs of a log; one that is empty groups nothing."""
+
+    of_items: Mapping[str, Lookup] = field(default_factory=dict)
+    of_contexts: Mapping[str, Lookup] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)  # for the manifest
+
+    def __bool__(self) -> bool:
+        return bool(self.of_items or self.of_contexts)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the signals: each grouping of items, then each of contexts and of items within it."""
+        within = [name for context in self.of_contexts for name in (context, f"{context} × item")]
+        return (*self.of_items, *within)
+
+    def keys(self, part: Part) -> Keys:
+        """The groups of the pairs of some contexts, which are numbered as in `part`."""
+        context = part.cells.context
+        columns, alone = [], []
+        for name, lookup in self.of_items.items():
+            columns.append(lookup(part.items))
+            alone.append(name == "item")
+        own = keys_of(part.items) if self.of_contexts else columns[0]
+        for lookup in self.of_contexts.values():
+            group = lookup(part.contexts)[context]
+            within = np.where(group == NO_GROUP, NO_GROUP, _combined(group, own))
+            columns += [group, within]
+            alone += [False, True]
+        return Keys(self.names, np.column_stack(columns), tuple(alone))
+
+
+def _combined(one: IntArray, other: IntArray) -> IntArray:
+    mixed = hashed(one * 3 + other)
+    return np.where(mixed == NO_GROUP, 1, mixed)
+
+
+NO_GROUPINGS = Groupings()
+
+
+class GroupBy(NamedTuple):
+    """What a caller groups by."""
+
+    groups: Sequence[str] | str = ()
+    item_groups: Any = None
+    context_groups: Any = None
+
+    @property
+    def nothing(self) -> bool:
+        """Whether there are no groups at all."""
+        return not self.groups and self.item_groups is None and self.context_groups is None
+
+
+UNGROUPED = GroupBy()
+
+
+def open_groupings(by: GroupBy, engine: DuckDB, named: tuple[str, str]) -> Groupings:
+    """The automatic groupings of these names, and one for each column of the tables.
+
+    ``named`` are DuckDB's types of the log's contexts and items.
+    """
+    groups, item_groups, context_groups = by
+    names = [name.strip() for name in groups.split(",") if name.strip()] if isinstance(groups, str) else list(groups)
+    for name in names:
+        if name not in OF_ITEMS and name not in OF_CONTEXTS:
+            known = [*OF_ITEMS, *OF_CONTEXTS]
+            raise UsageError(
+                f"There is no grouping {name!r}.{did_you_mean(name, known)} Known: {', '.join(known)}; others are "
+                "columns of item_groups (--item-groups) or context_groups (--context-groups)."
+            )
+    of_items: dict[str, Lookup] = {name: Derived(sql) for name, sql in OF_ITEMS.items() if name in names}
+    of_contexts: dict[str, Lookup] = {name: Derived(sql) for name, sql in OF_CONTEXTS.items() if name in names}
+    settings: dict[str, Any] = {"groups": [*of_items, *of_contexts]} if names else {}
+    for key, source, kind, into in (
+        ("item", item_groups, named[1], of_items),
+        ("context", context_groups, named[0], of_contexts),
+    ):
+        if source is not None:
+            table = GroupTable(source, key)
+            for name, lookup in _read(engine, table, kind).items():
+                if name in (*of_items, *of_contexts):
+                    raise UsageError(f"There are two groupings {name!r}: rename the column of {table.name}.")
+                into[name] = lookup
+            settings[f"{key}_groups"] = table.name
+    return Groupings(of_items, of_contexts, settings)
+
+
+@dataclass(frozen=True, eq=False)
+class GroupTable(Table):
+    """One row per item or context, with its group in each of the other columns."""
+
+    source: Any
+    key: str  # item or context
+    groupings: tuple[str, ...] = ()  # the other columns
+    found: list[str] = field(default_factory=list)  # all columns, known when it was opened
+
+    def check_columns(self, columns: Iterable[str], where: str) -> None:
+        """Besides what is asked for, remember what there is."""
+        self.found[:] = columns = list(columns)
+        super().check_columns(columns, where)
+
+    @property
+    def columns(self) -> dict[str, str]:
+        """The key and, once known, the groupings."""
+        return {self.key: self.key, **{f"g{number}": name for number, name in enumerate(self.groupings)}}
+
+    def _remedy(self, *meanings: str) -> str:
+        return f"A table of {self.key} groups has the column {self.key}, and a column for each grouping."
+
+
+def _read(engine: DuckDB, table: GroupTable, kind: str) -> dict[str, Lookup]:
+    """The groupings in the columns of a table."""
+    with engine.connect() as first, opened(first, table):
+        groupings = tuple(name for name in table.found if name != table.key)
+    if not groupings:
+        raise LogError(f"{table.name} has no groupings: besides {table.key}, it needs a column for each.")
+    table = GroupTable(table.source, table.key, groupings)
+    connection = engine.open()
+    columns = [name for name in table.columns if name != table.key]
+    with opened(connection, table) as source:
+        (name,), wrong = typed_names(source, table, f"{table.key} groups", {table.key: kind})
+        texts = ", ".join(f"coalesce({column}::varchar, '') as {column}" for column in columns)
+        connection.execute(f"create table grouped as select distinct {name}, {texts} from source")
+        ((bad, rows, distinct),) = connection.execute(
+            f"select (select count(*) from source where {' or '.join(wrong)}), count(*), count(distinct {table.key}) "
+            "from grouped"
+        ).fetchall()
+    if bad:
+        raise LogError(f"{bad:,} rows of {table.name} have no {table.key}, or one that is not of the log's type.")
+    if not rows:
+        raise LogError(f"{table.name} has no rows.")
+    if rows > distinct:
+        raise LogError(
+            f"{table.name} has several groups of one grouping for {rows - distinct:,} of its {table.key}s. Keep one."
+        )
+    rows_of = connection.sql(f"select {table.key}, {', '.join(columns)} from grouped")
+    names, *groups = _columns(rows_of)
+    keys = keys_of(names)
+    order = np.argsort(keys)
+    return {
+        grouping: Listed(keys[order], _unless_empty(texts)[order])
+        for grouping, texts in zip(groupings, groups, strict=True)
+    }
