@@ -32,6 +32,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         brands = "select item, item % 3 as brand from 'candidates.csv' group by item order by item"
         duckdb.execute(f"copy ({brands}) to 'groups.csv' (header)")
         counts = prudent.count(prudent.Log("train.parquet"), to="counts.parquet")
+        Path("rules.json").write_text(json.dumps({"keep_first": 1, "at_most": {"kind": 2}, "item_groups": "items.csv"}))
+        kinds = "select distinct unnest(items) as item, item % 3 as kind from 'log.parquet' order by all"
+        duckdb.execute(f"copy ({kinds}) to 'items.csv' (header)")
         prudent.rank(counts, "cm").write("old.parquet")
         prudent.rank(counts, "pbm").write("policy.parquet", "scores.parquet")
         prudent.judge(counts, to="judgments.parquet")
@@ -105,6 +108,10 @@ COMMANDS: Mapping[str, tuple[tuple[str, ...], Call]] = {
             *("--bound", "anchored(lead=groups)", "--json"),
         ),
         rank("counts.parquet", groups="item", item_groups="groups.csv", bound="anchored(lead=groups)"),
+    ),
+    "rank with rules": (
+        ("rank", "counts.parquet", *POLICY, "--rules", "rules.json", "--json"),
+        rank("counts.parquet", rules="rules.json"),
     ),
     "rank a baseline": (
         ("rank", "train.parquet", *POLICY, "--baseline", "ips(clip=50)", "--json"),

@@ -437,3 +437,27 @@ def test_wrong_usage(args: list[str], said: str) -> None:
     ran = run(*args)
     assert ran.code == 2
     assert said in ran.text
+
+
+def test_rules_on_spark_are_those_of_one_machine(
+    log: Path, counts: prudent.Counts, quick: SparkSession, tmp_path: Path
+) -> None:
+    """Every kind at once, with names that are not ASCII, and groups of a table in memory."""
+    table = pq.read_table(log)
+    items = sorted({item for row in table["items"].to_pylist() for item in row})
+    first = {
+        context: row[0] for context, row in zip(*(table[n].to_pylist() for n in ("context", "items")), strict=True)
+    }
+    rules = {
+        "pin": [{"item": first["запрос 1"], "position": 3, "context": "запрос 1"}],
+        "exclude": [{"item": first["query 2"], "context": "query 2"}],
+        "bury": [{"item": first["запрос 3"]}],
+        "keep_first": 1,
+        "at_most": {"brand": 2},
+        "item_groups": pa.table({"item": items, "brand": [number % 7 for number in range(len(items))]}),
+        "new": {"share": 0.2, "below_impressions": 30},
+    }
+    policy = prudent.rank(counts, "pbm", rules=rules)
+    costs = policy.manifest.results["rules"]
+    assert sum(cost["changed"] > 0 for cost in costs.values()) >= 4, costs
+    same(tmp_path, rank(counts, quick, tmp_path, model="pbm", rules=rules), policy)

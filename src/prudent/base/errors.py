@@ -40,6 +40,10 @@ class PolicyError(PrudentError):
     """A file of a policy cannot be read, or lacks what is needed."""
 
 
+class RulesError(PrudentError):
+    """Business rules cannot be read, or contradict each other."""
+
+
 class ManifestError(PrudentError):
     """A manifest beside an output is damaged, or of another program or version."""
 

@@ -56,15 +56,17 @@ def rank_command(
     ] = None,
     min_lists: Annotated[int | None, typer.Option(help="Leave out contexts with fewer logged lists.")] = None,
     max_moves: Annotated[int | None, typer.Option(help="Positions an item may rise above its incumbent place.")] = None,
+    rules: Annotated[
+        Path | None, typer.Option(help="JSON file of business rules: pin, bury, exclude, at_most, new, keep_first.")
+    ] = None,
     max_rejected: MaxRejected = None,
     verbose: Verbose = False,
     as_json: Json = False,
 ) -> None:
     """Find the best list for every context, from logs or counts."""
     both = only_set(to=to, scores=scores, length=length, min_lists=min_lists, max_rejected=max_rejected, **log.settings)
-    own = only_set(
-        model=model, bound=bound, candidates=candidates, max_moves=max_moves, **days.settings, **grouped.settings
-    )
+    own = only_set(model=model, bound=bound, candidates=candidates, max_moves=max_moves, rules=rules)
+    own |= days.settings | grouped.settings
     if baseline is not None:
         for name in [*own, *(["engine"] if engine.on_spark else [])]:
             raise UsageError(f"--baseline does not work with --{name.replace('_', '-')}: leave out one of the two.")
@@ -210,6 +212,7 @@ def _show_summary(manifest: "Manifest") -> None:
         led = "lead=groups" in settings["bound"]
         why = "by clicks in other contexts" if led else f"{settings['bound']} does not start from it"
         say_wrapped(f"{lists} without a click have another order than production's: {why}.")
+    _show_rules(manifest)
     say()
     kinds = (
         {"value": "estimated", "lower": "lower bound"} if baseline is None else {"value": f"by {baseline}'s estimate"}
@@ -243,6 +246,24 @@ def _show_choice(manifest: "Manifest") -> None:
     say_wrapped(
         f"auto: {model}. Held-out log-likelihood per list{sample}: {model} {number(scores[model], 4)}{against}{tie}."
     )
+
+
+def _show_rules(manifest: "Manifest") -> None:
+    """What each kind of rules changed, and what it costs."""
+    rules = manifest.results.get("rules")
+    if not rules:
+        return
+    say()
+    rows = [(kind, cost["changed"], cost["lost"]) for kind, cost in rules.items()]
+    columns = [
+        Column("rule", str),
+        Column("lists changed", int),
+        Column("lost", float, f"value lost per list ({manifest.results['summary']['unit']})"),
+    ]
+    print_table(columns, rows)
+    if rules.get("new", {}).get("lacking"):
+        lists = several(rules["new"]["lacking"], "list")
+        say_wrapped(f"{lists} cannot have as many new items: name them with --candidates.")
 
 
 def _show_fitted(manifest: "Manifest") -> None:

@@ -276,7 +276,7 @@ def mix(holdout: HoldoutLog, model: ClickModel, settings: Settings, whole: Verdi
         "policy",
         {
             "length": connection.execute("select max(rank) from lists").fetchall()[0][0],
-            **{key: made.settings[key] for key in ("min_lists", "candidates") if key in made.settings},
+            **{key: made.settings[key] for key in ("min_lists", "candidates", "rules") if key in made.settings},
             "mixed": {
                 "confidence": confidence,
                 "min_lift": min_lift,

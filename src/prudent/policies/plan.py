@@ -24,6 +24,8 @@ from prudent.policies.best_lists import best_lists, list_values
 from prudent.policies.incumbent import in_production_order
 from prudent.policies.list_arrays import Lists, as_table
 from prudent.policies.list_bound import list_lower_bounds
+from prudent.policies.rules.apply import Ruled, apply_rules, check_positions
+from prudent.policies.rules.match import BoundRules
 from prudent.storage.run import NameColumn
 
 
@@ -36,6 +38,7 @@ class Request(NamedTuple):
     min_lists: int
     max_moves: int | None
     groups: GroupBy = UNGROUPED
+    rules: BoundRules | None = None
 
 
 def check_request(
@@ -117,6 +120,8 @@ def learn(
     scores = bound.score(evidence.select(evidence.context == evidence.context[:1]))  # what kind of scores they are
     if request.max_moves is not None and scores.anchor is None:
         raise UsageError(f"{request.bound} does not start from the incumbent list: max_moves needs bound=anchored.")
+    if request.rules is not None:
+        check_positions(request.rules.rules, length)
     return Plan(
         choice,
         fitted,
@@ -128,6 +133,7 @@ def learn(
         scores.list_level,
         groupings,
         effects,
+        request.rules,
     )
 
 
@@ -153,6 +159,7 @@ class Plan:
     list_level: float | None  # as in `Scores`
     groupings: Groupings = NO_GROUPINGS
     effects: Effects | None = None  # of groups
+    rules: BoundRules | None = None
 
     def score(self, part: Part) -> tuple[Evidence, Scores]:
         """The evidence of every pair, and its scores."""
@@ -185,6 +192,8 @@ class Plan:
         incumbent = in_production_order(cells.context, evidence.discounted, evidence.impressions, self.length, shown)
         known = incumbent if np.array_equal(shown, part.eligible) else None
         new = only(best_lists(evidence, scores, self.length, part.eligible, self.max_moves, known), kept)
+        ruled = self._ruled(part, evidence, scores, new, kept)
+        new, kept = ruled.lists, ruled.kept
         incumbent = only(incumbent, kept)
         size = self.length, cells.contexts
         other = differences(new, incumbent, *size)
@@ -202,11 +211,21 @@ class Plan:
             "lists": lists,
             **values,
             **incumbent_values,
-            "differ": other & clicked,  # the rest is no evidence, but how a bound treats items without a click
-            "unclicked": other & ~clicked,
+            # The rest is no evidence and no rule, but how a bound treats items without a click.
+            "differ": other & (clicked | ruled.changed),
+            "unclicked": other & ~(clicked | ruled.changed),
             "kept": kept,
+            **ruled.per_context,
         }
         return Ranked(new, columns(evidence, scores, new.row), per_context)
+
+    def _ruled(self, part: Part, evidence: Evidence, scores: Scores, best: Lists, kept: BoolArray) -> Ruled:
+        """The lists under the rules; without any, the best ones."""
+        if self.rules is None:
+            return Ruled(best, np.zeros(len(kept), bool), kept, {})
+        marks = self.rules.marks(part)
+        size = self.length, self.max_moves
+        return apply_rules(self.rules.rules, marks, evidence, scores, best, part.eligible, kept, *size)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 import numpy as np
 
-from prudent.base.errors import UsageError
+from prudent.base.errors import RulesError, UsageError
 from prudent.bounds import DEFAULT_BOUND, Bound
 from prudent.bounds.base import PriorRule
 from prudent.bounds.groups import Effects, learn_effects
@@ -25,6 +25,9 @@ from prudent.logs.formats import find_files, is_paths
 from prudent.logs.log import Candidates
 from prudent.policies.plan import Extent, Groups, Plan, Request, check_request, columns, learn
 from prudent.policies.policy import Policy
+from prudent.policies.rules.apply import columns_of, costs
+from prudent.policies.rules.match import bind
+from prudent.policies.rules.rules import read_rules
 from prudent.policies.tables import CONTEXTS, LISTS, SCORES, append, means, terms
 from prudent.storage.files import check_output
 from prudent.storage.filesystem import has_scheme
@@ -46,6 +49,7 @@ def rank(
     groups: Sequence[str] | str = (),
     item_groups: str | PathLike[str] | Any | None = None,
     context_groups: str | PathLike[str] | Any | None = None,
+    rules: Mapping[str, Any] | str | PathLike[str] | None = None,
     engine: "DuckDB | Spark | None" = None,
     to: str | PathLike[str] | None = None,
     since: date | str | None = None,
@@ -81,6 +85,9 @@ def rank(
         ``host`` and ``query``, and tables with a column ``item`` or ``context`` and a column for each grouping
         (`prudent.counts.groupings`). Each counts as far as the data support it. ``bound="anchored(lead=groups)"`` lets
         items rise that are clicked in other contexts alone.
+    rules
+        Business rules, as a mapping or the path of a JSON file: pin, bury or exclude items, keep the incumbent's first
+        items, limit items of a group, show new ones. What each costs is in the manifest: ``results.rules``.
     engine, to
         With `prudent.Spark`, contexts are ranked where Spark runs, which needs prudent there, and the lists are written
         to the folder `to`, as part files in the order of contexts. Otherwise `to` is a file, and optional; ``scores``
@@ -98,6 +105,7 @@ def rank(
     """
     by = GroupBy(groups, item_groups, context_groups)
     request = check_request(model, bound, length, min_lists, max_moves, by)
+    checked = None if rules is None else read_rules(rules)
     if to is not None and isinstance(engine, DuckDB | None):
         check_outputs(source, candidates, to, scores)
     elif scores is not None:
@@ -107,9 +115,11 @@ def rank(
     if not isinstance(engine, DuckDB | None):
         from prudent.policies.rank_on_spark import rank_on_spark
 
-        return rank_on_spark(counts, request, candidates, engine, to)
+        return rank_on_spark(counts, request, candidates, engine, to, checked)
     table = None if candidates is None else Candidates(candidates)
     names = counts.index if table is None else counts.number(table)
+    if checked is not None:
+        request = request._replace(rules=bind(checked, names.names.kind, next(iter(names.runs())).items.kind))
     extent = measure(names, counts.tally.lists, request.min_lists)
     plan = learn(request, extent, counts, lambda: samples(names), _group(names, by))
     connection = counts.engine.open()
@@ -117,9 +127,10 @@ def rank(
         ranked = plan.rank(part)
         append(connection, "lists", ranked.listed(part), LISTS)
         append(connection, "per_context", {"context": part.contexts, **ranked.per_context})
-    summed = ", ".join(f"sum({term})" for term in terms().values())
+    summing = terms("", *columns_of(checked))
+    summed = ", ".join(f"sum({term})" for term in summing.values())
     row = connection.execute(f"select {summed} from per_context where kept").fetchall()[0]
-    sums = dict(zip(terms(), row, strict=True))
+    sums = dict(zip(summing, row, strict=True))
     scored = cache(partial(_score, connection, names, plan))
     policy = Policy(
         connection,
@@ -195,6 +206,10 @@ def manifest_of(
     candidates: str | None,
 ) -> Manifest:
     """The manifest of a policy; `sums` are those of `terms`."""
+    rules = None if request.rules is None else request.rules.rules
+    if not sums["contexts"]:
+        raise RulesError("The rules exclude every candidate of every context: there is nothing to rank.")
+    emptied = extent.contexts - int(sums["contexts"])
     return Manifest(
         "policy",
         {
@@ -206,19 +221,21 @@ def manifest_of(
             "max_moves": request.max_moves,
             "candidates": candidates,
             **plan.groupings.settings,
+            **({} if rules is None else {"rules": rules.to_json()}),
         },
         {"training": training},
         {
             **plan.results,
             "summary": {
-                "contexts": extent.contexts,
+                "contexts": int(sums["contexts"]),
                 "too_few_lists": extent.too_few_lists,
-                "without_candidates": extent.without_candidates,
+                "without_candidates": extent.without_candidates + emptied,
                 "differ": int(sums["differ"]),
                 "unclicked": int(sums["unclicked"]),
                 "unit": plan.fitted.model.unit,
                 "level": None if plan.list_level is None else 1 - plan.list_level,
                 **means(sums),
             },
+            **({} if rules is None else {"rules": costs(rules, sums)}),
         },
     )

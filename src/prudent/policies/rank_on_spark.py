@@ -26,6 +26,9 @@ from prudent.policies.files import COLUMNS
 from prudent.policies.plan import Extent, Groups, Plan, Request, learn
 from prudent.policies.policy import Policy
 from prudent.policies.rank import manifest_of
+from prudent.policies.rules.apply import columns_of
+from prudent.policies.rules.match import bind
+from prudent.policies.rules.rules import Rules
 from prudent.policies.tables import terms
 from prudent.storage.files import TemporaryFolder
 from prudent.storage.filesystem import Location, check_apart, fetch, find, locate, write_text
@@ -42,14 +45,16 @@ _VALUES = ("lists", "value", "lower", "incumbent_value", "incumbent_lower")
 _CHANGED = ("differ", "unclicked")
 _TOTALS = ("grouping", "key", "clicks", "examined", "expected")
 _MOST_GROUPS = 5_000_000  # 160 MB in the driver and in every worker
-_TYPES = (
-    "lower double, mean double, upper double, stay double, positive double, negative double, impressions bigint, "
-    + ", ".join([*(f"{_OF}{name} double" for name in _VALUES), *(f"{_OF}{name} boolean" for name in _CHANGED)])
-)
+_TYPES = "lower double, mean double, upper double, stay double, positive double, negative double, impressions bigint"
 
 
 def rank_on_spark(
-    counts: Counts, request: Request, candidates: Any, engine: Spark, to: str | PathLike[str] | None
+    counts: Counts,
+    request: Request,
+    candidates: Any,
+    engine: Spark,
+    to: str | PathLike[str] | None,
+    rules: Rules | None,
 ) -> Policy:
     """The policy of `prudent.rank`, written to a folder of part files."""
     if not isinstance(engine, Spark):
@@ -64,13 +69,13 @@ def rank_on_spark(
     unit = UNIT if counts.weights else 1
     weights = dict(zip(files, counts.weights or (1,) * len(files), strict=True))
     with opened_counts(engine, weights, candidates) as contexts:
+        if rules is not None:
+            request = request._replace(rules=bind(rules, *contexts.kinds))
         extent = Extent(lists=counts.tally.lists, **contexts.summarize(request.min_lists * unit))
 
         grouped = None
         if not request.groups.nothing:
-            kinds = dict(contexts.rows.dtypes)
-            context, item = ("VARCHAR" if kinds[name] == "string" else "BIGINT" for name in ("context", "item"))
-            groupings = open_groupings(request.groups, DuckDB(), (context, item))
+            groupings = open_groupings(request.groups, DuckDB(), contexts.kinds)
             grouped = Groups(groupings, partial(_add_up, contexts, groupings, unit))
 
         def samples() -> Any:
@@ -80,10 +85,10 @@ def rank_on_spark(
         plan = learn(request, extent, counts, samples, grouped)
         offered = None if candidates is None else name_of(candidates)
         manifest = contexts.map_contexts(
-            *(_ranking(plan, unit), _TYPES),
+            *(_ranking(plan, unit), _types(plan)),
             to=target,
             keep=COLUMNS,
-            sums=terms(_OF),
+            sums=terms(_OF, *_of_rules(plan)),
             manifest=lambda sums: manifest_of(request, extent, plan, sums, counts.training, offered),
         )
     write_text(target.sibling(f"{target.path.rpartition('/')[2]}.manifest.json"), manifest.to_text())
@@ -124,13 +129,27 @@ def _add_up(contexts: "Contexts", groupings: Groupings, unit: int, fitted: Fitte
     return effects_of(groupings.names, [Totals.of(key, Sums(*sums)) for key, *sums in each], rule)
 
 
+def _of_rules(plan: Plan) -> tuple[list[str], list[str]]:
+    return columns_of(None if plan.rules is None else plan.rules.rules)
+
+
+def _types(plan: Plan) -> str:
+    """The columns that a task returns."""
+    values, counted = _of_rules(plan)
+    numbers = [f"{_OF}{name} double" for name in (*_VALUES, *values)]
+    return ", ".join([_TYPES, *numbers, *(f"{_OF}{name} boolean" for name in (*_CHANGED, *counted))])
+
+
 def _ranking(plan: Plan, unit: int) -> "Callable[[pa.Table], pa.RecordBatch]":
     """What a task does with the rows of whole contexts."""
+    values, counted = _of_rules(plan)
+    of_contexts = (*_VALUES, *values, *_CHANGED, *counted)
 
     def rank_contexts(table: "pa.Table") -> "pa.RecordBatch":
         import pyarrow as pa
 
-        part, contexts, items = part_from_arrow(table, unit, named=plan.effects is not None)
+        named = plan.effects is not None or plan.rules is not None
+        part, contexts, items = part_from_arrow(table, unit, named=named)
         ranked = plan.rank(part)
         new = ranked.lists
         columns = {
@@ -138,7 +157,7 @@ def _ranking(plan: Plan, unit: int) -> "Callable[[pa.Table], pa.RecordBatch]":
             "rank": pa.array(new.rank.astype(np.int32)),
             "item": items.take(pa.array(new.row)),
             **{name: pa.array(column, from_pandas=True) for name, column in ranked.columns.items()},
-            **{f"{_OF}{name}": pa.array(ranked.per_context[name][new.context]) for name in (*_VALUES, *_CHANGED)},
+            **{f"{_OF}{name}": pa.array(ranked.per_context[name][new.context]) for name in of_contexts},
         }
         return pa.RecordBatch.from_pydict(columns)
 

@@ -1,6 +1,6 @@
 """The tables of a policy in DuckDB, filled part by part, and the sums over contexts that its manifest has."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import duckdb
@@ -37,18 +37,21 @@ def append(
         connection.execute(f"insert into {table} {query}" if made else f"create temp table {table} as {query}")
 
 
-def terms(prefix: str = "") -> dict[str, str]:
-    """What to sum over the kept contexts: integers, whose sum is the same in any order and in any engine."""
+def terms(prefix: str = "", values: Sequence[str] = (), counted: Sequence[str] = ()) -> dict[str, str]:
+    """What to sum over the kept contexts: integers, whose sum is the same in any order and in any engine.
+
+    `values` and `counted` are columns of business rules besides those of every policy.
+    """
     lists = _whole(f"{prefix}lists", 20)
-    values = {name: f"{lists} * {_whole(f'{prefix}{name}', 40)}" for name in _VALUES}
-    changed = {name: f"cast({prefix}{name} as bigint)" for name in ("differ", "unclicked")}
-    return {"lists": lists, **changed, **values}
+    weighted = {name: f"{lists} * {_whole(f'{prefix}{name}', 40)}" for name in (*_VALUES, *values)}
+    changed = {name: f"cast({prefix}{name} as bigint)" for name in ("differ", "unclicked", *counted)}
+    return {"contexts": "1", "lists": lists, **changed, **weighted}
 
 
 def _whole(column: str, bits: int) -> str:
     return f"cast(cast(round({column} * {1 << bits}) as bigint) as decimal(19, 0))"
 
 
-def means(sums: Mapping[str, Any]) -> dict[str, float]:
+def means(sums: Mapping[str, Any], names: Sequence[str] = _VALUES) -> dict[str, float]:
     """Mean values per logged list, from the sums of `terms`."""
-    return {name: int(sums[name]) / max(1, int(sums["lists"])) / (1 << 40) for name in _VALUES}
+    return {name: int(sums[name]) / max(1, int(sums["lists"])) / (1 << 40) for name in names}

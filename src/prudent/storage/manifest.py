@@ -337,9 +337,10 @@ def _check_policy(settings: Mapping[str, Any], results: Mapping[str, Any]) -> No
     for name in ("model", "bound", "baseline"):
         if name in settings and not isinstance(settings[name], str):
             raise ValueError(f"{name} has to be text")
-    fitted, summary = (_mapping(results.get(name, {}), name) for name in ("fitted", "summary"))
-    if not all(map(_is_numbers, fitted.values())):
-        raise ValueError("fitted has to have numbers")
+    fitted, summary, rules = (_mapping(results.get(name, {}), name) for name in ("fitted", "summary", "rules"))
+    for name, entries in (("fitted", fitted), ("rules", rules)):
+        if not all(map(_is_numbers, entries.values())):
+            raise ValueError(f"{name} has to have numbers")
     if not isinstance(summary.get("unit", ""), str):
         raise ValueError("unit has to be text")
     if not all(isinstance(value, int | float | None) for name, value in summary.items() if name != "unit"):

@@ -43,6 +43,13 @@ class Contexts:
     rows: DataFrame
     per_context: DataFrame
 
+    @property
+    def kinds(self) -> tuple[str, str]:
+        """The types of contexts and items, as DuckDB has them."""
+        types = dict(self.rows.dtypes)
+        context, item = ("VARCHAR" if types[name] == "string" else "BIGINT" for name in ("context", "item"))
+        return context, item
+
     def summarize(self, min_lists: int) -> dict[str, int]:
         """How much there is to rank, where contexts with fewer lists, in the unit of n, are left out."""
         kept = f"(eligible > 0 and lists >= {min_lists}L)"

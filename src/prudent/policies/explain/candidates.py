@@ -12,6 +12,7 @@ from prudent.base.errors import PolicyError
 from prudent.base.text import number, percent
 from prudent.bounds import Bound, bounds
 from prudent.counts.counts import Counts
+from prudent.policies.explain.by_rule import ruled
 from prudent.policies.explain.explanation import Candidate, Explanation, Name
 from prudent.policies.explain.sentences import Known, in_words
 from prudent.policies.incumbent import incumbent_lists
@@ -59,10 +60,14 @@ def explain(
     notes = [*_notes(scored, settings.get("baseline"), counts, same)]
     if order == "estimate":
         notes.append(f"{scored.bound} is an estimate without a bound: there are no intervals.")
+    rules = ruled(settings.get("rules"))
+    notes += rules.notes
     made_by = {key: str(settings[key]) for key in ("model", "bound", "baseline") if key in settings}
     worth = _worth(policy, contexts)
     return [
-        Explanation(context, in_words(rows, known), made_by, tuple(notes), worth.get(context, ""))
+        Explanation(
+            context, rules.in_words(context, in_words(rows, known)), made_by, tuple(notes), worth.get(context, "")
+        )
         for context, rows in candidates.items()
     ]
 
