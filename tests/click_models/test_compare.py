@@ -284,11 +284,11 @@ def test_order_of_rows_and_threads_do_not_matter(tmp_path: Path) -> None:
 def test_large_logs_are_compared_on_whole_contexts() -> None:
     lists: list[LoggedList] = [(f"q{i % 50}", ("a", "b"), (i % 2, 0)) for i in range(5_000)]
     log = prudent.Log(strategies.table(lists))
-    _, (shown,), (tally,) = read_lists([log], prudent.DuckDB(), max_rejected=0.0, most=1_234)
+    (shown,), (tally,) = read_lists([log], prudent.DuckDB(), max_rejected=0.0, most=1_234)
     assert tally.lists == 5_000
     assert shown.n.sum() == 1_200  # 12 contexts of 100 lists
     assert set(np.bincount(shown.list_context, shown.n)) == {100}
-    _, (few,), _ = read_lists([log], prudent.DuckDB(), max_rejected=0.0, most=1)
+    (few,), _ = read_lists([log], prudent.DuckDB(), max_rejected=0.0, most=1)
     assert few.n.sum() == 100 * FEWEST_CONTEXTS
 
 

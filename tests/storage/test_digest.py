@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import prudent
-from prudent.counts.lists import digest_log
+from prudent.counts.lists import digest_of, read_whole_lists
 from prudent.engines.duckdb.engine import DuckDB
 from prudent.storage import digest as module
 from prudent.storage.digest import Digest, digest_lists
@@ -43,7 +43,8 @@ def test_the_digest_of_counts_and_of_a_log_is_that_of_a_plain_loop(lists: Any, m
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "MOST", most)
         log = as_table(lists)
-        digests = [prudent.count(log).training.digest, digest_log(prudent.Log(log), DuckDB())]
+        _, whole, _ = read_whole_lists(prudent.Log(log), DuckDB(), max_rejected=0)
+        digests = [prudent.count(log).training.digest, digest_of(whole, DuckDB())]
         half = len(lists) // 2
         if half:
             digests.append((prudent.count(log[:half]) + prudent.count(log[half:])).training.digest)

@@ -113,7 +113,7 @@ class TwoParts:
         length = None if length is None else whole_number("length", length, 1)
         folder = TemporaryFolder()
         logs = opened if test is not None or self.by == "hash" else self._by_time(log, folder, engine)
-        _, parts, tallies = read_lists(logs, engine, length=length, max_rejected=max_rejected, most=most)
+        parts, tallies = read_lists(logs, engine, length=length, max_rejected=max_rejected, most=most)
         roles = ("log",) if len(logs) == 1 else ("training", "holdout")
         sources = {
             role: Source(tuple(part.names), tally) for role, part, tally in zip(roles, logs, tallies, strict=True)

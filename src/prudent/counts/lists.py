@@ -1,9 +1,9 @@
 """ListBatch: logged lists as arrays, for what cells do not keep: whole lists and their propensities."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cached_property
-from pathlib import Path
+from functools import cached_property, partial
 from typing import Any, Protocol
 
 import duckdb
@@ -12,20 +12,18 @@ import numpy as np
 from prudent.base.arrays import BoolArray, FloatArray, IntArray
 from prudent.base.errors import LogError
 from prudent.counts.cells import CellCodec, Cells
-from prudent.counts.index import name_types
 from prudent.counts.max_rejected import check_tally
+from prudent.engines import kernel
 from prudent.engines.duckdb.engine import DuckDB
 from prudent.logs.log import Log
 from prudent.storage.arrow import Column, listed, numbers
+from prudent.storage.arrow_tables import registered
 from prudent.storage.counts_file import Piece
 from prudent.storage.digest import Digest, digest_lists
-from prudent.storage.files import TemporaryFolder, writing_temporary
 from prudent.storage.manifest import Tally
-from prudent.storage.quoting import file_text, text
-from prudent.storage.run import WholeLists
-from prudent.storage.sketch import below, sample_threshold
+from prudent.storage.run import Run, WholeLists
+from prudent.storage.sketch import NOTHING, in_sample, sample_of
 
-_CHUNK = 250_000  # lists that become arrays at a time
 _MOST_PLACES = 1 << 30  # of all lists, each as long as the longest: 9 GB of arrays
 
 
@@ -100,6 +98,19 @@ class ListBatch:
             n = np.bincount(which, weight)
         return codec.decode(cell, n.astype(np.float64, copy=False), self.context)
 
+    @property
+    def whole_lists(self) -> WholeLists:
+        """The same without propensities, by the place of each item in its context; equal lists may be several."""
+        inside = self.items >= 0
+        first = np.searchsorted(self.context, self.list_context)
+        return WholeLists(
+            self.list_context.astype(np.uint32),
+            inside.sum(axis=1).astype(np.uint32),
+            (self.items - first[:, None])[inside].astype(np.uint32),
+            self.clicks[inside],
+            self.n.astype(np.uint64),
+        )
+
 
 class Counted(Protocol):
     """Something that has cells, and whole lists of some contexts: counts in files, or lists in memory."""
@@ -114,11 +125,11 @@ class Counted(Protocol):
         ...
 
 
-# --- from the sample of counts ----------------------------------------------------------------------------------------
+# --- from the counting kernel -----------------------------------------------------------------------------------------
 
 
-def batch_of(pieces: Iterable[Piece]) -> ListBatch:
-    """The whole lists that counts keep."""
+def batch_of(pieces: Iterable[Piece], dtype: type[np.signedinteger[Any]] = np.int64) -> ListBatch:
+    """The whole lists of some pieces as arrays; pairs and contexts that have lists are numbered."""
     sizes, firsts, found = list[IntArray](), list[IntArray](), list[WholeLists]()
     numbered = 0
     for run, lists in pieces:
@@ -132,12 +143,24 @@ def batch_of(pieces: Iterable[Piece]) -> ListBatch:
     pairs_of = np.concatenate(sizes)
     length = np.concatenate([lists.size for lists in found]).astype(np.int64)
     shape = len(length), int(length.max(initial=0))
+    check_places(length)
     inside = np.arange(shape[1]) < length[:, None]
-    items, clicks = np.full(shape, -1), np.zeros(shape, bool)
+    items, clicks = np.full(shape, -1, dtype), np.zeros(shape, bool)
     items[inside] = np.repeat(np.concatenate(firsts), length) + np.concatenate([lists.items for lists in found])
     clicks[inside] = np.concatenate([lists.clicks for lists in found])
     n = np.concatenate([lists.n for lists in found]).astype(np.int64)
     return ListBatch(np.repeat(np.arange(len(pairs_of)), pairs_of), items, clicks, n)
+
+
+def check_places(length: IntArray) -> None:
+    """Raise where arrays of lists of these lengths would take too much memory."""
+    lists, longest = len(length), int(length.max(initial=0))
+    if lists * longest > _MOST_PLACES:
+        raise LogError(
+            f"{lists:,} different lists and one of {longest:,} positions need {lists * longest * 9 >> 30:,} GB of "
+            f"memory. Most have at most {int(np.quantile(length, 0.99)):,} positions: reject longer ones with "
+            "max_positions= (--max-positions)."
+        )
 
 
 def named_lists(piece: Piece) -> dict[str, Column]:
@@ -155,136 +178,114 @@ def named_lists(piece: Piece) -> dict[str, Column]:
 # --- from a log -------------------------------------------------------------------------------------------------------
 
 
-def read_lists(
-    logs: Sequence[Log],
-    engine: DuckDB,
-    *,
-    max_rejected: float,
-    length: int | None = None,
-    where: str = "true",
-    most: int | None = None,
-) -> tuple[duckdb.DuckDBPyConnection, list[ListBatch], list[Tally]]:
-    """The lists of logs, cut after `length` positions, as arrays with common numbers, and a database of their names.
+def read_whole_lists(
+    log: Log, engine: DuckDB, *, max_rejected: float, most: int | None = None
+) -> tuple[Tally, Piece, str]:
+    """See `DuckDB.whole_lists`; an error where too many lists are rejected."""
+    return engine.whole_lists(log, check=partial(check_tally, log=log, max_rejected=max_rejected), most=most)
 
-    The rowids of its tables `pairs` and `contexts` are the numbers. `where` is a condition on contexts that the engine
-    reads. Where the logs have more than `most` lists, a sample of contexts becomes arrays, with all of their lists
+
+def read_lists(
+    logs: Sequence[Log], engine: DuckDB, *, max_rejected: float, length: int | None = None, most: int | None = None
+) -> tuple[list[ListBatch], list[Tally]]:
+    """The lists of logs, cut after `length` positions, as arrays whose numbers are those of all names together.
+
+    Where the logs have more than `most` lists, a sample of contexts becomes arrays, with all of their lists
     (`prudent.storage.sketch`); the tallies are those of whole logs.
     """
-    folder = TemporaryFolder()
-    files = [folder.path / f"lists{number}.parquet" for number in range(len(logs))]
-    tallies = [
-        write_lists(log, engine, file, max_rejected=max_rejected, length=length, where=where)
-        for log, file in zip(logs, files, strict=True)
-    ]
-    connection = engine.open()
-    kinds = [name_types(connection, file) for file in files]
-    for log, kind in zip(logs, kinds, strict=True):
-        if kind != kinds[0]:
+    found = [read_whole_lists(log, engine, max_rejected=max_rejected, most=most) for log in logs]
+    tallies, pieces = [tally for tally, _, _ in found], [piece for _, piece, _ in found]
+    for log, piece in zip(logs, pieces, strict=True):
+        if name_kinds(piece.run) != name_kinds(pieces[0].run):
+            mine, theirs = (" and ".join(name_kinds(one.run)) for one in (pieces[0], piece))
             raise LogError(
-                f"{logs[0].name} names its contexts and items by {' and '.join(kinds[0])}, {log.name} by "
-                f"{' and '.join(kind)}: they have nothing in common."
+                f"{logs[0].name} names its contexts and items by {mine}, {log.name} by {theirs}: they have nothing in "
+                "common."
             )
-    condition = "true"
-    if most is not None and sum(tally.lists for tally in tallies) > most:
-        listed = f"read_parquet([{', '.join(map(file_text, files))}])"
-        contexts = f"select context, sum(n) as lists from {listed} group by context"
-        condition = below(sample_threshold(connection, contexts, most))
-    tables = []
-    for number, file in enumerate(files):
-        tables.append(folder.path / f"sample{number}.parquet" if condition != "true" else file)
-        if condition != "true":
-            sample = f"from read_parquet({file_text(file)}) where {condition}"
-            with writing_temporary(folder.path):
-                connection.execute(f"copy ({sample}) to {text(tables[-1])} (format parquet)")
-    return connection, as_batches(connection, [numbered(file) for file in tables]), tallies
+    if most is not None and len(logs) > 1 and sum(tally.lists for tally in tallies) > most:
+        pieces = _common_sample(engine, pieces, min(threshold for _, _, threshold in found), most)
+    pieces = [cut(piece, length) for piece in pieces]
+    if len(pieces) == 1:
+        return [batch_of(pieces)], tallies
+    run, places = kernel.merge([piece.run for piece in pieces], [1] * len(pieces))
+    context = np.repeat(np.arange(len(run.pairs)), run.pairs)
+    batches = [batch_of([piece]) for piece in pieces]
+    return [
+        ListBatch(context, np.append(place.astype(np.int64), -1)[batch.items], batch.clicks, batch.n)
+        for place, batch in zip(places, batches, strict=True)
+    ], tallies
 
 
-def write_lists(
-    log: Log, engine: DuckDB, target: Path, *, max_rejected: float, length: int | None = None, where: str = "true"
-) -> Tally:
-    """Write the distinct lists of a log to a Parquet file: `list_columns` and n."""
-    keys = list_columns(log)
-    query = f"select {keys}, count(*) as n from shown group by {keys}"
-    cut = None if length is None else min(length, 1 << 31)  # DuckDB counts in 64 bits
-    tally = replace(engine.lists(log, query, target, length=cut, where=where), left_out=log.left_out)
-    check_tally(tally, log, max_rejected)
-    return tally
-
-
-def list_columns(log: Log) -> str:
-    """Context, items, clicks and, where they are named, propensity and segments; in SQL."""
-    return ", ".join(
-        ("context", "items", "clicks", *(() if log.propensity is None else ("propensity",)), *log.segments)
-    )
-
-
-def digest_log(log: Log, engine: DuckDB) -> Digest | None:
-    """The digest of a log, whose lists are read whole."""
-    folder = TemporaryFolder()
-    file = folder.path / "lists.parquet"
-    write_lists(replace(log, propensity=None), engine, file, max_rejected=1.0)
+def _common_sample(engine: DuckDB, pieces: Sequence[Piece], threshold: str, most: int) -> list[Piece]:
+    """The sample of all pieces together, each of which is complete below the threshold."""
     with engine.connect() as connection:
-        return digest_lists(connection, f"from read_parquet({file_text(file)})")
+        pieces = [piece.only(in_sample(connection, piece.run.contexts, threshold)) for piece in pieces]
+        run, places = kernel.merge([piece.run for piece in pieces], [1] * len(pieces))
+        context = np.repeat(np.arange(len(run.pairs)), run.pairs)
+        lists = np.zeros(len(run.pairs), np.int64)
+        for piece, place in zip(pieces, places, strict=True):
+            np.add.at(lists, context[place[piece.run.first_pair[:-1]]][piece.lists.context], piece.lists.n)
+        threshold, _ = sample_of(connection, run.contexts, lists, most)
+        return [piece.only(in_sample(connection, piece.run.contexts, threshold)) for piece in pieces]
 
 
-def numbered(file: Path) -> str:
-    """A file of distinct lists as a source for `as_batches`."""
-    return f"(select *, file_row_number as list from read_parquet({file_text(file)}, file_row_number = true))"
+def name_kinds(run: Run) -> list[str]:
+    """The types of contexts and items; names of different types are never equal."""
+    kinds = {"VARCHAR": "text", "UBIGINT": "unsigned integers", "BIGINT": "integers"}
+    return [kinds[names.kind] for names in (run.contexts, run.items)]
 
 
-def as_batches(
-    connection: duckdb.DuckDBPyConnection,
-    sources: Sequence[str],
-    *,
-    weighed: bool = False,
-    dtype: type[np.signedinteger[Any]] = np.int64,
-) -> list[ListBatch]:
-    """Number the pairs of all sources in the order of their names, and read the lists of each source as arrays.
+def cut(piece: Piece, length: int | None) -> Piece:
+    """The lists without what is below so many positions, and the pairs that are still in them."""
+    run, lists = piece
+    if length is None or not np.any(lists.size > length):
+        return piece
+    pair = np.repeat(run.first_pair[lists.context], lists.size) + lists.items
+    kept = np.arange(len(pair)) - np.repeat(np.cumsum(lists.size) - lists.size, lists.size) < length
+    there = np.bincount(pair[kept], minlength=len(run.cells)) > 0
+    before = np.append(0, np.cumsum(there))
+    place = before[pair[kept]] - np.repeat(before[run.first_pair[lists.context]], np.minimum(lists.size, length))
+    whole = WholeLists(
+        lists.context,
+        np.minimum(lists.size, length).astype(np.uint32),
+        place.astype(np.uint32),
+        lists.clicks[kept],
+        lists.n,
+    )
+    items = run.items.take(np.flatnonzero(there))
+    pairs = np.diff(before[run.first_pair]).astype(np.uint32)
+    return Piece(replace(run, items=items, pairs=pairs, cells=run.cells[there]), kernel.distinct(whole))
 
-    A source is SQL for rows of context, items, clicks, n, their own number ``list`` from 0 on and, where `weighed`,
-    propensity. The rowids of the tables `pairs` and `contexts`, which this creates, are the numbers of names.
-    """
-    run = connection.execute
-    shown = " union all ".join(f"select context, unnest(items) as item from {source}" for source in sources)
-    run(f"create temp table pairs as select distinct context, item from ({shown}) order by context, item")
-    run("create temp table contexts as select distinct context from pairs order by context")
-    sizes = run("select count(*) as n from pairs group by context order by context").fetchnumpy()["n"]
-    context = np.repeat(np.arange(len(sizes)), sizes)
-    return [_read_batch(connection, source, context, weighed, dtype) for source in sources]
+
+def digest_of(piece: Piece, engine: DuckDB) -> Digest | None:
+    """The digest of a log, of which these are the whole lists."""
+    lists = np.bincount(piece.lists.context, piece.lists.n, minlength=len(piece.run.pairs)).astype(np.int64)
+    with engine.connect() as connection:
+        threshold, _ = sample_of(connection, piece.run.contexts, lists)
+        if threshold == NOTHING:
+            return None
+        with lists_below(connection, piece, threshold):
+            return digest_lists(connection, "from lists", threshold)
 
 
-def _read_batch(
-    connection: duckdb.DuckDBPyConnection, source: str, context: IntArray, weighed: bool, dtype: Any
-) -> ListBatch:
-    run = connection.execute
-    lists = run(f"select n, len(items) as length from {source} order by list").fetchnumpy()
-    n, lengths = lists["n"].astype(np.int64), lists["length"]
-    shape = len(n), int(lengths.max(initial=0))
-    if len(n) * shape[1] > _MOST_PLACES:
-        raise LogError(
-            f"{len(n):,} different lists and one of {shape[1]:,} positions need {len(n) * shape[1] * 9 >> 30:,} GB of "
-            f"memory. Most have at most {int(np.quantile(lengths, 0.99)):,} positions: reject longer ones with "
-            "max_positions= (--max-positions)."
-        )
-    items, clicks = np.full(shape, -1, dtype), np.zeros(shape, bool)
-    propensity = np.full(shape, np.nan) if weighed else None
-    for first in range(0, len(n), _CHUNK):
-        rows = f"(from {source} where list >= {first} and list < {first + _CHUNK})"
-        cells = run(
-            "select list, position, pairs.rowid as pair, click from ("
-            "select list, context, unnest(items) as item, unnest(range(len(items))) as position, "
-            f"unnest(clicks)::int = 1 as click from {rows}) join pairs using (context, item)"
-        ).fetchnumpy()
-        items[cells["list"], cells["position"]] = cells["pair"]
-        clicks[cells["list"], cells["position"]] = cells["click"]
-        if propensity is not None:
-            chunk = slice(first, first + _CHUNK)
-            # One number is that of the whole list, at its end; one per position are those given the items above.
-            known = run(
-                "select list, unnest(propensity) as p, "
-                f"unnest(range(len(items) - len(propensity), len(items))) as position from {rows}"
-            ).fetchnumpy()
-            propensity[known["list"], known["position"]] = np.ma.filled(known["p"].astype(float), np.nan)
-            steps = ~np.isnan(propensity[chunk, 0]) | (lengths[chunk] == 1)
-            propensity[chunk][steps] = np.cumprod(propensity[chunk][steps], axis=1)
-    return ListBatch(context, items, clicks, n, propensity)
+@contextmanager
+def lists_below(connection: duckdb.DuckDBPyConnection, piece: Piece, threshold: str) -> Iterator[None]:
+    """A block in which DuckDB knows as `lists`, to be read once, those of the contexts below a threshold."""
+    chosen = in_sample(connection, piece.run.contexts, threshold)
+    few = Piece(piece.run, piece.lists.where(chosen[piece.lists.context]))
+    with registered(connection, "lists", [named_lists(few)]):
+        yield
+
+
+def name_tables(connection: duckdb.DuckDBPyConnection, names: Run) -> None:
+    """Make the tables `contexts` (number, context) and `pairs` (number, context, item) of names."""
+    rows = np.repeat(np.arange(len(names.pairs)), names.pairs)
+    contexts = {"number": numbers(np.arange(len(names.pairs))), "context": names.contexts.column}
+    pairs = {
+        "number": numbers(np.arange(len(rows))),
+        "context": names.contexts.take(rows).column,
+        "item": names.items.column,
+    }
+    for name, columns in (("contexts", contexts), ("pairs", pairs)):
+        with registered(connection, "names", [columns]):
+            connection.execute(f"create temp table {name} as from names")

@@ -260,9 +260,9 @@ def mix(holdout: HoldoutLog, model: ClickModel, settings: Settings, whole: Verdi
     columns = ", ".join(COLUMNS)
     connection.execute(
         f"create table lists as select * from (select {columns} from policy join contexts using (context) "
-        "where contexts.rowid in (select number from taken) union all "
+        "where number in (select number from taken) union all "
         "select contexts.context, incumbent.rank, item, lower, mean, null, null, positive, negative, impressions "
-        "from incumbent join contexts on contexts.rowid = number join pairs on pairs.rowid = pair) "
+        "from incumbent join contexts using (number) join pairs on pairs.number = pair) "
         "order by context, rank"
     )
     decisions = {

@@ -1,34 +1,33 @@
-"""HoldoutLog: a policy and a log as arrays; names become numbers in a database."""
+"""HoldoutLog: a policy and a log as arrays."""
 
 import warnings
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
 import duckdb
 import numpy as np
 
-from prudent.base.arrays import BoolArray, IntArray
-from prudent.base.errors import LogError, PolicyError, PrudentWarning, UsageError
+from prudent.base.arrays import IntArray
+from prudent.base.errors import LogError, PrudentWarning, UsageError
+from prudent.base.results import ArrowStream
 from prudent.click_models.base import ClickModel, click_models
 from prudent.counts.counts import Counts
-from prudent.counts.index import name_types
-from prudent.counts.lists import as_batches, list_columns, numbered, write_lists
+from prudent.counts.lists import batch_of, digest_of, name_kinds, name_tables, read_whole_lists
+from prudent.counts.lists_with_columns import ListsWithColumns, read_with_columns
 from prudent.counts.max_rejected import check_max_rejected
 from prudent.engines.duckdb.engine import DuckDB
 from prudent.evaluation.confounding_by_segment import SegmentedLists, SegmentTest, detect_by_segments
-from prudent.evaluation.holdout import NEVER, Holdout, make_holdout
+from prudent.evaluation.holdout import Holdout, make_holdout
 from prudent.evaluation.leakage import find_leakage, find_same_lists
+from prudent.evaluation.target import find_target, read_lists_of
 from prudent.logs.log import Log, as_log
-from prudent.policies.files import check_lists
 from prudent.policies.policy import Policy, as_policy
-from prudent.storage.digest import Digest, digest_lists
-from prudent.storage.files import TemporaryFolder, writing_temporary
+from prudent.storage.counts_file import Piece
+from prudent.storage.digest import Digest
 from prudent.storage.manifest import Manifest, Tally
-from prudent.storage.quoting import file_text, text
-from prudent.storage.sketch import below, sample_threshold
+from prudent.storage.run import Run
 
 PolicyLike = Policy | str | PathLike[str]
 """A policy or the path of one."""
@@ -36,21 +35,29 @@ PolicyLike = Policy | str | PathLike[str]
 
 @dataclass(frozen=True, eq=False)
 class HoldoutLog:
-    """A policy, a log it is evaluated on, its lists as arrays, and a database with the names of their numbers.
-
-    The rowids of its tables ``pairs`` (context, item) and ``contexts`` are the numbers; ``policy`` has the policy.
-    """
+    """A policy, a log it is evaluated on, its lists as arrays, and the names of their numbers."""
 
     policy: Policy
     log: Log
     lists: Holdout
     target: IntArray  # the policy's lists, whole
-    connection: duckdb.DuckDBPyConnection
+    names: Run  # of contexts and pairs
+    engine: DuckDB
     tally: Tally
     policy_contexts: int
     leakage: str  # why the log is no holdout for the policy; empty where there is no reason
     digest: Digest | None  # of the log
     segmented: SegmentedLists | None = None  # a sample of contexts, where the log names segments
+
+    @cached_property
+    def connection(self) -> duckdb.DuckDBPyConnection:
+        """A database with the policy in the table ``policy``, and the names of `name_tables`."""
+        connection = self.engine.open()
+        name_tables(connection, self.names)
+        connection.register("given", ArrowStream(self.policy.lists()))
+        connection.execute("create table policy as from given")
+        connection.unregister("given")
+        return connection
 
     @cached_property
     def segments(self) -> tuple[SegmentTest, ...]:
@@ -80,60 +87,36 @@ def open_holdout(
 
 def _read(policy: Policy, log: Log, engine: DuckDB, max_rejected: float) -> HoldoutLog:
     """Read a log once: its distinct lists, beside the policy's."""
-    folder = TemporaryFolder()
-    chosen, lists = folder.path / "policy.parquet", folder.path / "lists.parquet"
-    with writing_temporary(folder.path):
-        policy.lists().write_parquet(str(chosen))
-    connection = engine.open()
-    connection.execute(f"create table policy as from read_parquet({file_text(chosen)})")
-    check_lists(connection, "policy")
-    ((longest, contexts),) = connection.execute("select max(rank), count(distinct context) from policy").fetchall()
-    if not contexts:
-        raise PolicyError("The policy has no lists.")
-    tally = write_lists(log, engine, lists, max_rejected=max_rejected)
-    segmented = _read_segments(engine, log, lists) if log.segments and tally.lists else None
-    if not tally.lists:
+    chosen = read_lists_of(policy)
+    tally, found = _read_lists(log, engine, max_rejected)
+    if found is None:
         raise LogError(f"All {tally.rejected_lists:,} lists of {log.name} were rejected: {'; '.join(tally.reasons)}.")
+    names, shown, segmented = found
     mine, theirs = (
-        " and ".join(kind.removeprefix("unsigned ") for kind in name_types(connection, file, item))
-        for file, item in ((chosen, "item"), (lists, "items[1]"))
+        " and ".join(kind.removeprefix("unsigned ") for kind in name_kinds(run)) for run in (chosen.run, names)
     )
     if mine != theirs:
         raise LogError(
             f"The policy names its contexts and items by {mine}, {log.name} by {theirs}: they have none in common."
         )
-    weighed = log.propensity is not None
-    (shown,) = as_batches(connection, [numbered(lists)], weighed=weighed, dtype=np.int32)  # half the memory
-    target, known = _target(connection, max(int(longest), shown.length))
-    lists_of_log = make_holdout(shown, target, known, trained_model(policy.manifest, shown.length))
-    whole = f"from read_parquet({file_text(lists)})"
-    leakage = find_leakage(policy.manifest, log, tally.lists) or find_same_lists(policy.manifest, connection, whole)
-    digest = digest_lists(connection, whole)
-    return HoldoutLog(policy, log, lists_of_log, target, connection, tally, int(contexts), leakage, digest, segmented)
+    target, known = find_target(chosen, names, shown.length)
+    held = make_holdout(shown, target, known, trained_model(policy.manifest, shown.length))
+    piece = Piece(names, shown.whole_lists)
+    leakage = find_leakage(policy.manifest, log, tally.lists) or find_same_lists(policy.manifest, engine, piece)
+    digest = digest_of(piece, engine)
+    contexts = len(chosen.run.pairs)
+    by_segment = None if segmented is None else SegmentedLists(*segmented)
+    return HoldoutLog(policy, log, held, target, names, engine, tally, contexts, leakage, digest, by_segment)
 
 
-_SEGMENTED_LISTS = 100_000
-
-
-def _read_segments(engine: DuckDB, log: Log, lists: Path) -> SegmentedLists:
-    """Take the segments out of a file of distinct lists; they come back beside lists of a sample of contexts."""
-    connection = engine.open()
-    whole = f"read_parquet({file_text(lists)})"
-    contexts = f"select context, sum(n) as lists from {whole} group by context"
-    sample = below(sample_threshold(connection, contexts, _SEGMENTED_LISTS))
-    number = f"row_number() over (order by {list_columns(log)}) - 1"
-    connection.execute(f"create table sample as select *, {number} as list from {whole} where {sample}")
-    (batch,) = as_batches(connection, ["sample"])
-    ranks = ", ".join(f"dense_rank() over (order by {name}) - 1" for name in log.segments)
-    values = connection.execute(f"select {ranks} from sample order by list").fetchnumpy()
-    keys = list_columns(replace(log, segment=()))
-    part = lists.with_suffix(".part")
-    with writing_temporary(lists.parent):
-        connection.execute(
-            f"copy (select {keys}, sum(n)::bigint as n from {whole} group by {keys}) to {text(part)} (format parquet)"
-        )
-    part.replace(lists)
-    return SegmentedLists(batch, np.stack([column.astype(np.int64) for column in values.values()], axis=1))
+def _read_lists(log: Log, engine: DuckDB, max_rejected: float) -> tuple[Tally, ListsWithColumns | None]:
+    """The tally of a log, and its lists; None where all were rejected."""
+    if log.propensity is not None or log.segments:
+        return read_with_columns(log, engine, max_rejected=max_rejected)
+    tally, piece, _ = read_whole_lists(log, engine, max_rejected=max_rejected)
+    if not tally.lists:
+        return tally, None
+    return tally, ListsWithColumns(piece.run, batch_of([piece], np.int32), None)
 
 
 def trained_model(manifest: Manifest, length: int) -> ClickModel | None:
@@ -151,17 +134,3 @@ def trained_model(manifest: Manifest, length: int) -> ClickModel | None:
         return replace(model, **known) if enough else None
     except (UsageError, TypeError):  # made elsewhere, or by a model that is not installed
         return None
-
-
-def _target(connection: duckdb.DuckDBPyConnection, length: int) -> tuple[IntArray, BoolArray]:
-    """The policy's list of every context, and whether it has one."""
-    found = connection.execute(
-        f"select contexts.rowid as number, rank - 1 as place, coalesce(pairs.rowid, {NEVER}) as pair "
-        "from policy join contexts using (context) left join pairs using (context, item) "
-        f"where rank <= {length:d}"
-    ).fetchnumpy()
-    ((contexts,),) = connection.execute("select count(*) from contexts").fetchall()
-    target, known = np.full((contexts, length), -1), np.zeros(contexts, bool)
-    target[found["number"], found["place"]] = found["pair"]
-    known[found["number"]] = True
-    return target, known

@@ -13,29 +13,28 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-import duckdb
-
 from prudent.base.errors import CountsError, ManifestError
 from prudent.counts.days import span_of
+from prudent.counts.lists import lists_below
+from prudent.engines.duckdb.engine import DuckDB
 from prudent.evaluation.coincidence import coincidence
 from prudent.logs.files_behind import files_behind, recorded_files
 from prudent.logs.formats import parquet_files
 from prudent.logs.log import Log
+from prudent.storage.counts_file import Piece
 from prudent.storage.manifest import Manifest, Source
 
 _ROLES = (("training", "learned from"), ("holdout", "was mixed by"))
 
 
-def find_same_lists(policy: Manifest, connection: duckdb.DuckDBPyConnection, lists: str) -> str:
-    """Why lists are no holdout for the policy with this manifest, by their content; empty where there is no reason.
-
-    `lists` is a query for context, items, clicks and n.
-    """
+def find_same_lists(policy: Manifest, engine: DuckDB, lists: Piece) -> str:
+    """Why lists are no holdout for the policy with this manifest, by their content; empty where there is no reason."""
     for role, what in _ROLES:
         digest = policy.sources[role].digest if role in policy.sources else None
         if digest is None:
             continue
-        n, m = digest.counted(connection, lists)
+        with engine.connect() as connection, lists_below(connection, lists, digest.contexts):
+            n, m = digest.counted(connection, "from lists")
         if not coincidence(n, m).shared:
             continue
         if (n == m).all():

@@ -16,7 +16,7 @@ from prudent.click_models.rewards import ObservedReward
 from prudent.click_models.selection import names
 from prudent.counts.count import as_counts, count, counted_files
 from prudent.counts.counts import Counts
-from prudent.counts.lists import list_columns
+from prudent.counts.lists_with_columns import list_columns
 from prudent.counts.max_rejected import MAX_REJECTED, check_max_rejected, check_tally
 from prudent.engines.duckdb.engine import DuckDB
 from prudent.evaluation.estimators import Estimator, estimators, parse

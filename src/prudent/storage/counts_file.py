@@ -29,6 +29,7 @@ their tally in the manifest of their folder, ``_manifest.json``.
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
@@ -36,6 +37,7 @@ from typing import NamedTuple
 import duckdb
 import numpy as np
 
+from prudent.base.arrays import BoolArray
 from prudent.base.errors import CountsError
 from prudent.storage.arrow import Column, ListColumn, StreamError, listed, numbers, read, stream_of
 from prudent.storage.arrow_tables import registered
@@ -75,6 +77,14 @@ class Piece(NamedTuple):
     def slice(self, first: int, last: int) -> "Piece":
         """The contexts from `first` up to but not including `last`."""
         return Piece(self.run.slice(first, last), self.lists.slice(first, last))
+
+    def only(self, contexts: BoolArray) -> "Piece":
+        """Some of the contexts, with their lists."""
+        if contexts.all():
+            return self
+        lists = self.lists.where(contexts[self.lists.context])
+        number = (np.cumsum(contexts) - 1).astype(np.uint32)
+        return Piece(self.run.only(contexts), replace(lists, context=number[lists.context]))
 
 
 class Held(NamedTuple):

@@ -5,7 +5,7 @@ Names are sorted byte by byte, or by number, so that they never need to be looke
 
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -72,6 +72,10 @@ class NameColumn:
         byte = np.arange(ends[-1] if len(ends) else 0) + np.repeat(start - ends + size, size)
         return NameColumn(self.values[byte], ends)
 
+    def copy(self) -> "NameColumn":
+        """The same in memory of its own."""
+        return NameColumn(self.values.copy(), None if self.ends is None else self.ends.copy())
+
     @staticmethod
     def concatenated(columns: "Sequence[NameColumn]") -> "NameColumn":
         """Columns of one kind, one after the other."""
@@ -128,6 +132,12 @@ class Run:
     def first_cell(self) -> NDArray[np.int64]:
         """Of each context, and the number of all cells behind them."""
         return np.append(0, np.cumsum(self.cells, dtype=np.int64))[self.first_pair]
+
+    @property
+    def names(self) -> "Run":
+        """The contexts and pairs alone, copied: the rest may then be freed."""
+        items, cells = self.items.copy(), np.zeros(len(self.cells), np.uint32)
+        return Run(self.contexts.copy(), items, self.pairs.copy(), cells, self.code[:0].copy(), self.n[:0].copy())
 
     @property
     def lists(self) -> int:
@@ -201,6 +211,10 @@ class WholeLists:
             return self
         places = np.repeat(lists, self.size)
         return WholeLists(self.context[lists], self.size[lists], self.items[places], self.clicks[places], self.n[lists])
+
+    def copy(self) -> "WholeLists":
+        """The same in memory of its own."""
+        return WholeLists(*(getattr(self, column.name).copy() for column in fields(self)))
 
     def slice(self, first: int, last: int) -> "WholeLists":
         """The lists of these contexts, which are numbered from 0."""

@@ -42,12 +42,15 @@ def sample_threshold(connection: duckdb.DuckDBPyConnection, contexts: str, most:
     return threshold or EVERYTHING
 
 
-def sample_of(connection: duckdb.DuckDBPyConnection, contexts: NameColumn, lists: IntArray) -> tuple[str, BoolArray]:
+def sample_of(
+    connection: duckdb.DuckDBPyConnection, contexts: NameColumn, lists: IntArray, most: int | None = None
+) -> tuple[str, BoolArray]:
     """The threshold of the sample of these contexts, which have so many lists each, and which contexts it has."""
-    if len(contexts) and lists.sum() <= SAMPLE_LISTS:
+    most = SAMPLE_LISTS if most is None else most
+    if len(contexts) and lists.sum() <= most:
         return EVERYTHING, np.ones(len(contexts), bool)
     with registered(connection, "sizes", [{"context": contexts.column, "lists": numbers(lists)}]):
-        threshold = sample_threshold(connection, "from sizes")
+        threshold = sample_threshold(connection, "from sizes", most)
     return threshold, in_sample(connection, contexts, threshold)
 
 

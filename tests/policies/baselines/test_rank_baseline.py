@@ -15,9 +15,11 @@ from hypothesis import strategies as st
 
 import prudent
 from prudent.base.errors import LogError, UsageError
-from prudent.counts.lists import read_lists
+from prudent.counts.lists import batch_of, name_tables, read_whole_lists
+from prudent.counts.lists import cut as cut_lists
 from prudent.engines.duckdb.engine import DuckDB
 from prudent.policies.baselines import baselines, fold
+from prudent.storage.sketch import EVERYTHING
 from tests import reference
 from tests.command import run
 from tests.policies.baselines import reference as plain
@@ -58,7 +60,11 @@ def test_lists_come_out_as_they_went_in(names: st.SearchStrategy[Any], layout: A
     lists = data.draw(logs(names))
     length = data.draw(st.none() | st.integers(1, 6))
     log = prudent.Log(table(lists) if layout == "lists" else rows(lists), layout=layout)
-    connection, (shown,), (tally,) = read_lists([log], DuckDB(threads=2), length=length, max_rejected=0)
+    engine = DuckDB(threads=2)
+    tally, whole, threshold = read_whole_lists(log, engine, max_rejected=0)
+    piece = cut_lists(whole, length)
+    shown = batch_of([piece])
+    assert threshold == EVERYTHING
     lists = cut(lists, length or reference.longest(lists))
     assert (tally.lists, tally.rejected_lists) == (len(lists), 0)
     assert sum(shown.n) == len(lists)
@@ -66,8 +72,11 @@ def test_lists_come_out_as_they_went_in(names: st.SearchStrategy[Any], layout: A
     for name in ("context", "items", "clicks", "n"):
         assert getattr(actual, name).tolist() == getattr(expected, name).tolist()
     pairs = sorted({(context, item) for context, items, _ in lists for item in items})
-    assert connection.execute("select context, item from pairs order by rowid").fetchall() == pairs
-    connection.close()
+    with engine.connect() as connection:
+        name_tables(connection, piece.run)
+        assert connection.execute("select context, item from pairs order by number").fetchall() == pairs
+        contexts = connection.execute("select number, context from contexts order by number").fetchall()
+    assert contexts == list(enumerate(sorted({context for context, _ in pairs})))
 
 
 def test_bad_lists_are_rejected_as_they_are_counted() -> None:

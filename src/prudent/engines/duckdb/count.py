@@ -11,7 +11,7 @@ from prudent.base.arrays import BoolArray, IntArray
 from prudent.engines import kernel
 from prudent.engines.duckdb import reject
 from prudent.engines.duckdb.open import OpenTable, opened
-from prudent.engines.kernel.merging import merge_files
+from prudent.engines.kernel.merging import merge, merge_files
 from prudent.logs.log import REASONS, Log, recorded_names
 from prudent.storage.counts_file import Held, Piece, common_threshold, write_counts_file
 from prudent.storage.database import Database, memory_limit
@@ -19,7 +19,7 @@ from prudent.storage.files import replacing, writing_temporary
 from prudent.storage.manifest import Source, Tally
 from prudent.storage.quoting import file_text, text
 from prudent.storage.run import Run
-from prudent.storage.sketch import EVERYTHING, sample_of
+from prudent.storage.sketch import EVERYTHING, in_sample, sample_of
 
 _SHARE = 0.4  # of the memory, for the lists that are counted at a time
 _MOST = 600_000_000  # bytes of them, however much memory there is
@@ -28,7 +28,8 @@ _MOST = 600_000_000  # bytes of them, however much memory there is
 def write_counts(database: Database, log: Log, to: Path, check: Callable[[Tally], object]) -> Tally:
     """See `Engine.count`."""
     with replacing(to) as part, database.connect(spill=part.parent) as connection:
-        runs, tally = _count(connection, log, part.parent, check)
+        runs = _Runs(connection.cursor(), part.parent)
+        tally = _count(connection, log, runs, check)
         _write(connection, part, runs, Source(recorded_names(log), tally))
     return tally
 
@@ -38,18 +39,28 @@ def hold_counts(
 ) -> tuple[Tally, Held | None]:
     """See `DuckDB.hold`."""
     with writing_temporary(to.parent), database.connect(spill=to.parent) as connection:
-        runs, tally = _count(connection, log, to.parent, check)
+        runs = _Runs(connection.cursor(), to.parent)
+        tally = _count(connection, log, runs, check)
         held = runs.held(most)
         if held is None:
             _write(connection, to, runs, Source(recorded_names(log), tally))
     return tally, held
 
 
+def read_whole_lists(
+    database: Database, log: Log, check: Callable[[Tally], object], most: int | None
+) -> tuple[Tally, Piece, str]:
+    """See `DuckDB.whole_lists`."""
+    with database.connect() as connection:
+        lists = _Lists(connection.cursor(), most)
+        tally = _count(connection, log, lists, check)
+        return tally, *lists.merged()
+
+
 def _count(
-    connection: duckdb.DuckDBPyConnection, log: Log, folder: Path, check: Callable[[Tally], object]
-) -> "tuple[_Runs, Tally]":
-    """The runs of a log, which spill into a folder, and the tally, after `check` has seen it."""
-    runs = _Runs(connection.cursor(), folder)
+    connection: duckdb.DuckDBPyConnection, log: Log, runs: "_Runs | _Lists", check: Callable[[Tally], object]
+) -> Tally:
+    """Add the runs of a log; the tally, after `check` has seen it."""
     numbers = np.zeros(len(REASONS) + 1, np.int64)
     with opened(connection, log) as source:
         for counted in _counted(connection, log, source, runs.sample):
@@ -58,7 +69,7 @@ def _count(
         rejected = {REASONS[code - 1]: int(n) for code, n in enumerate(numbers) if code and n}
         tally = Tally(int(numbers[0]), rejected, left_out=log.left_out)
         check(tally)
-    return runs, tally
+    return tally
 
 
 def _write(connection: duckdb.DuckDBPyConnection, to: Path, runs: "_Runs", source: Source) -> None:
@@ -106,6 +117,43 @@ class _Runs:
             del last, pieces
         threshold = common_threshold(self._connection, self._files)
         return merge_files(self._connection, self._files, threshold, self._folder), threshold
+
+
+class _Lists:
+    """The names and the whole lists of a log, or of a sample of its contexts, in memory."""
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection, most: int | None) -> None:
+        self._connection, self._most = connection, most  # lists of the sample
+        self._pieces: list[Piece] = []
+        self._threshold = EVERYTHING
+
+    def sample(self, run: Run, lists: IntArray) -> BoolArray:
+        """The contexts of a run whose lists are kept."""
+        if self._most is None:
+            return np.ones(len(lists), bool)
+        threshold, _ = sample_of(self._connection, run.contexts, lists, self._most)
+        self._threshold = min(self._threshold, threshold)
+        return in_sample(self._connection, run.contexts, self._threshold)
+
+    def add(self, piece: Piece) -> None:
+        piece = Piece(piece.run.names, piece.lists.copy())  # the cells, which take the most memory, may go
+        self._pieces.append(piece)
+        if self._most is not None:
+            self._pieces = [self._cut()]
+
+    def _cut(self) -> Piece:
+        """All pieces as one, with the contexts of their common sample."""
+        both = [one.only(in_sample(self._connection, one.run.contexts, self._threshold)) for one in self._pieces]
+        piece = merge(both, [1] * len(both))
+        lists = np.bincount(piece.lists.context, piece.lists.n, minlength=len(piece.run.pairs)).astype(np.int64)
+        threshold, chosen = sample_of(self._connection, piece.run.contexts, lists, self._most)
+        self._threshold = min(self._threshold, threshold)
+        return piece.only(chosen)
+
+    def merged(self) -> tuple[Piece, str]:
+        """All of them, and the threshold of their sample."""
+        pieces, self._pieces = self._pieces, []
+        return merge(pieces, [1] * len(pieces)), self._threshold
 
 
 def _counted(

@@ -4,9 +4,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from prudent.engines.duckdb.count import hold_counts, write_counts, write_lists
+from prudent.engines.duckdb.count import hold_counts, read_whole_lists, write_counts, write_lists
 from prudent.logs.log import Log
-from prudent.storage.counts_file import Held
+from prudent.storage.counts_file import Held, Piece
 from prudent.storage.database import Database, memory_limit
 from prudent.storage.manifest import Tally
 
@@ -30,6 +30,16 @@ class DuckDB(Database):
     def hold(self, log: Log, to: Path, *, check: Callable[[Tally], object]) -> tuple[Tally, Held | None]:
         """The same, but counts that fit into memory are returned and not written; `to` is in a temporary folder."""
         return hold_counts(self, log, to, check, self.room())
+
+    def whole_lists(
+        self, log: Log, *, check: Callable[[Tally], object], most: int | None = None
+    ) -> tuple[Tally, Piece, str]:
+        """The tally of a log, and its whole lists with the names of contexts and items, but without cells.
+
+        Of more than `most` lists they are a sample of contexts with all of their lists; the threshold of the sample
+        comes third (`prudent.storage.sketch`).
+        """
+        return read_whole_lists(self, log, check, most)
 
     def room(self) -> int:
         """Bytes of counts that may stay in memory; more are read anew for every pass."""

@@ -79,7 +79,7 @@ def merge_pieces(
         for at, end in zip(here, ends, strict=True):
             ahead[at] = ahead[at].slice(end, len(ahead[at].run.pairs))
         done = True
-        yield _merged(parts, [weights[at] for at in here])
+        yield merge(parts, [weights[at] for at in here])
     if not done:
         yield empty[0]
 
@@ -90,7 +90,8 @@ def _cut(piece: Piece, sampled: Callable[[NameColumn], BoolArray]) -> Piece:
     return Piece(piece.run, piece.lists.where(sampled(piece.run.contexts)[piece.lists.context]))
 
 
-def _merged(pieces: Sequence[Piece], weights: Sequence[int]) -> Piece:
+def merge(pieces: Sequence[Piece], weights: Sequence[int]) -> Piece:
+    """The sum of pieces that fit into memory together; lists count once."""
     if len(pieces) == 1 and weights[0] == 1:
         return pieces[0]
     if sum(int(piece.run.n.max(initial=0)) * weight for piece, weight in zip(pieces, weights, strict=True)) >> 63:

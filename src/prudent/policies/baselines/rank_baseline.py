@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from prudent.base.errors import LogError, UsageError
 from prudent.base.spec import whole_number
 from prudent.counts.counts import Counts
-from prudent.counts.lists import digest_log, read_lists
+from prudent.counts.lists import batch_of, cut, digest_of, name_tables, read_whole_lists
 from prudent.counts.max_rejected import MAX_REJECTED, check_max_rejected
 from prudent.engines.duckdb.engine import DuckDB
 from prudent.logs.log import as_log, recorded_names
@@ -66,7 +66,10 @@ def rank_baseline(
     length = None if length is None else whole_number("length", length, 1)
     min_lists = whole_number("min_lists", min_lists, 0)
     check_max_rejected(max_rejected)
-    connection, (shown,), (tally,) = read_lists([log], engine or DuckDB(), length=length, max_rejected=max_rejected)
+    engine = engine or DuckDB()
+    tally, whole, _ = read_whole_lists(log, engine, max_rejected=max_rejected)
+    digest, piece = digest_of(whole, engine), cut(whole, length)
+    shown = batch_of([piece])
     if not shown.clicks.any():
         where = "" if length is None else f" in its first {length:,} positions"
         raise LogError(f"Not one of the {tally.lists:,} lists has a click{where}: there is nothing to learn from.")
@@ -93,6 +96,8 @@ def rank_baseline(
         "lower": adds,
         "mean": adds,
     }
+    connection = engine.open()
+    name_tables(connection, piece.run)
     append(connection, "scores", everything, f"select context, item, {EVIDENCE} from {_NAMED} order by row")
     evidence = {name: column[new.row] for name, column in counted.items()}
     append(
@@ -113,13 +118,13 @@ def rank_baseline(
         connection,
         "per_context",
         {"number": np.arange(len(kept)), **per_context, "differ": differ, "kept": kept},
-        "from part join (select rowid as number, context from contexts) using (number) order by number",
+        "from part join contexts using (number) order by number",
     )
     share = np.where(kept, totals.logged, 0) / totals.logged[kept].sum()
     manifest = Manifest(
         "policy",
         {"baseline": str(chosen), "length": length or totals.length, "min_lists": min_lists},
-        {"training": Source(recorded_names(log), tally, digest=digest_log(log, engine or DuckDB()))},
+        {"training": Source(recorded_names(log), tally, digest=digest)},
         {
             "fitted": {},
             "summary": {
@@ -138,4 +143,4 @@ def rank_baseline(
     return policy
 
 
-_NAMED = "part join (select rowid as row, context, item from pairs) using (row)"
+_NAMED = "part join (select number as row, context, item from pairs) using (row)"
