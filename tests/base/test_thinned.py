@@ -78,7 +78,7 @@ def test_quantiles_and_means_are_those_of_a_plain_integration() -> None:
     shape = thinned.shape()
     assert 5 < np.count_nonzero(np.abs(shape.bend) > BENT) < len(made) / 2, "both ways are taken"
     found = np.array([thinned_quantile(thinned, shape, level) for level in LEVELS]).T
-    _, means = thinned_scores(thinned, shape, 0.25, tabulated=False)
+    _, means = thinned_scores(thinned, shape, [])
     for one, quantiles, mean in zip(made, found, means, strict=True):
         expected, centre, deviation = plain(*one)
         np.testing.assert_allclose(quantiles, expected, atol=0.02 * deviation, err_msg=str(one))
@@ -116,11 +116,13 @@ def test_no_pair_depends_on_the_others() -> None:
     made = posteriors()
     a, b, skips = as_arrays(made)
     thinned = collapse(a, b, skips)
-    together = thinned_scores(thinned, thinned.shape(), 0.25, tabulated=False)
+    together, means = thinned_scores(thinned, thinned.shape(), [0.25, 0.8])
     rows = np.arange(0, len(made), 7)
     alone = collapse(a[rows], b[rows], skips.only(rows, len(made)))
-    for whole, part in zip(together, thinned_scores(alone, alone.shape(), 0.25, tabulated=False), strict=True):
+    quantiles, mean = thinned_scores(alone, alone.shape(), [0.25, 0.8])
+    for whole, part in zip([*together, means], [*quantiles, mean], strict=True):
         assert np.array_equal(whole[rows], part)
+    assert np.array_equal(quantiles[1], thinned_quantile(alone, alone.shape(), 0.8))
 
 
 def simulate(prior: tuple[float, float], p: np.ndarray, lists: int, seed: int) -> tuple[np.ndarray, ListBatch]:

@@ -1,11 +1,13 @@
 """The prior of `anchored`: its covariates by plain loops, and that it finds how attraction falls with context size."""
 
+from dataclasses import replace
 from math import exp, log1p
 
 import numpy as np
 import pytest
 
-from prudent.bounds.anchored import fit_anchored_prior
+from prudent.bounds.anchored import Anchored, LearnedAnchored, fit_anchored_prior
+from prudent.bounds.quantiles import TABLE_FROM
 from prudent.click_models.base import Evidence
 from tests.bounds.small import evidence
 
@@ -50,3 +52,29 @@ def test_finds_how_attraction_depends_on_the_size_of_a_context(by_size: float) -
 def test_few_contexts_or_contexts_alike_have_no_such_slope(contexts: int, alike: bool) -> None:
     curve = fit_anchored_prior(logged(0, contexts, alike=alike)).curve
     assert (curve.by_size, curve.dimension) == (0, 2)
+
+
+@pytest.mark.parametrize("opposed", [False, True])
+def test_scores_of_lists_are_those_of_all_pairs(opposed: bool) -> None:
+    """Bit for bit, and as far as a list may take them; most pairs are neither in one nor may pass those in it."""
+    seen = logged(0.3, 40)
+    learned = Anchored().learn(seen, pairs=TABLE_FROM)
+    assert isinstance(learned, LearnedAnchored)
+    learned = replace(learned, prior=replace(learned.prior, opposed=opposed))
+    incumbent = np.arange(len(seen.context)) % 20 < 4
+    every, some = learned.score(seen), learned.score_lists(seen, incumbent)
+    assert every.anchor is not None
+    assert some.anchor is not None
+    assert np.array_equal(some.anchor.leads, every.anchor.leads)
+    known = ~np.isnan(some.lower)
+    assert np.array_equal(known, incumbent | every.anchor.leads)
+    assert known.all() == opposed
+    rows = np.flatnonzero(known)
+    for one, other in (
+        (some.lower[rows], every.lower[rows]),
+        (some.mean[rows], every.mean[rows]),
+        (some.anchor.stay(rows), every.anchor.stay(rows)),
+    ):
+        assert np.array_equal(one, other)
+    for name in ("upper", "deviation"):
+        assert np.array_equal(getattr(some, name)(rows), getattr(every, name)(rows))

@@ -7,14 +7,14 @@ from typing import Any, Literal
 
 import numpy as np
 
-from prudent.base.arrays import FloatArray
-from prudent.base.numerics.beta_quantile import TABLE_FROM
+from prudent.base.arrays import BoolArray, FloatArray, IntArray
 from prudent.base.spec import check_word
 from prudent.base.text import percent
 from prudent.bounds.base import Anchor, Bound, Once, Prior, PriorRule, Scores, bounds, check_delta
 from prudent.bounds.bayes import posterior
 from prudent.bounds.exposure import centred_log
 from prudent.bounds.hierarchical import HierarchicalPrior, fit_prior
+from prudent.bounds.quantiles import TABLE_FROM
 from prudent.click_models.base import Evidence
 
 STAY = 0.8
@@ -72,7 +72,7 @@ class Anchored(Bound):
 
     def learn(self, evidence: Evidence, pairs: int) -> Bound:
         """The same with its prior fitted to this evidence."""
-        return _Learned(self.delta, self.lead, fit_anchored_prior(evidence), tabulated=pairs >= TABLE_FROM)
+        return LearnedAnchored(self.delta, self.lead, fit_anchored_prior(evidence), tabulated=pairs >= TABLE_FROM)
 
 
 @dataclass(frozen=True)
@@ -82,10 +82,11 @@ class AnchoredPrior(PriorRule):
     curve: HierarchicalPrior
     opposed: bool  # whether the items that production shows most readily are the worse ones
 
-    def of(self, evidence: Evidence) -> Prior:
-        """The prior of every pair."""
-        curve = self.curve.curve(_covariate(evidence), _size(evidence)) + self.curve.shift(evidence.signals)
-        alpha, beta, fitted = self.curve.at(curve)
+    def of(self, evidence: Evidence, rows: IntArray | slice = slice(None)) -> Prior:
+        """The prior of every pair, or of some."""
+        curve = self.curve.curve(_covariate(evidence)[rows], _size(evidence)[rows])
+        shift = np.broadcast_to(self.curve.shift(evidence.signals), evidence.context.shape)
+        alpha, beta, fitted = self.curve.at(curve + shift[rows])
         return Prior(alpha, beta, {**fitted, "opposed": self.opposed})
 
 
@@ -109,7 +110,9 @@ def _size(evidence: Evidence) -> FloatArray:
 
 
 @dataclass(frozen=True)
-class _Learned(Bound):
+class LearnedAnchored(Bound):
+    """`Anchored` under a fitted prior."""
+
     delta: float
     lead: str
     prior: AnchoredPrior
@@ -128,20 +131,50 @@ class _Learned(Bound):
         """Quantile and mean of the posterior, and the anchor."""
         prior = self.prior.of(evidence)
         after = posterior(evidence, prior, self.tabulated)
-        clicked = evidence.positive > 0
-        # A context without a click has no leader at all.
-        contexts = np.bincount(evidence.context, clicked) > 0
-        leads = contexts[evidence.context] if self.prior.opposed else clicked
-        if self.lead == "groups":
-            leads = leads | (np.broadcast_to(self.prior.curve.shift(evidence.signals), clicked.shape) > 0)
+        (lower,), mean = after.scores(self.delta / 2)
+        stay = Once(partial(after.quantile, level=STAY * self.delta), len(lower))
         return Scores(
-            *after.scores(self.delta / 2),
+            lower,
+            mean,
             prior.fitted,
             upper=partial(after.upper, level=self.delta / 2),
-            anchor=Anchor(
-                Once(partial(after.quantile, level=STAY * self.delta), len(clicked)),
-                leads,
-            ),
+            anchor=Anchor(stay, self._leads(evidence)),
             list_level=self.delta / 2,
             deviation=after.deviation,
         )
+
+    def score_lists(self, evidence: Evidence, incumbent: BoolArray) -> Scores:
+        """The same of the pairs of incumbent lists, and of those that may pass them."""
+        if not self.tabulated:
+            return self.score(evidence)
+        leads = self._leads(evidence)
+        rows = np.flatnonzero(incumbent | leads)
+        prior = self.prior.of(evidence, rows)
+        after = posterior(evidence.select(rows), prior, self.tabulated)
+        quantiles, mean = after.scores(self.delta / 2, STAY * self.delta, 1 - self.delta / 2)
+        lower, stay, upper, mean = (_of_rows(rows, values, len(leads)) for values in (*quantiles, mean))
+        return Scores(
+            lower,
+            mean,
+            prior.fitted,
+            upper=upper.__getitem__,
+            anchor=Anchor(stay.__getitem__, leads),
+            list_level=self.delta / 2,
+            deviation=lambda some: after.deviation(np.searchsorted(rows, some)),
+        )
+
+    def _leads(self, evidence: Evidence) -> BoolArray:
+        """Which pairs may pass others: where logging is opposed, all of a context with a click."""
+        leads = evidence.positive > 0
+        if self.prior.opposed:
+            leads = (np.bincount(evidence.context, leads) > 0)[evidence.context]
+        if self.lead == "groups":
+            leads = leads | (np.broadcast_to(self.prior.curve.shift(evidence.signals), leads.shape) > 0)
+        return leads
+
+
+def _of_rows(rows: IntArray, values: FloatArray, pairs: int) -> FloatArray:
+    """The values of some pairs among all, with NaN for the others."""
+    every = np.full(pairs, np.nan)
+    every[rows] = values
+    return every

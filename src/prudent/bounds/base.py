@@ -87,6 +87,13 @@ class Bound(Protocol):
         """Lower bound and mean of every pair."""
         ...
 
+    def score_lists(self, evidence: Evidence, incumbent: BoolArray) -> Scores:
+        """The same, with NaN for pairs that no list takes, as far as a bound knows; `incumbent` marks those in a list.
+
+        Most pairs of a long tail are shown once, below others, and without a click.
+        """
+        return self.score(evidence)
+
     def learn(self, evidence: Evidence, pairs: int) -> "Bound":
         """The bound with all that contexts share fitted, here to a sample of them.
 

@@ -7,13 +7,22 @@ from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from scipy.special import betainccinv, betaincinv
+from scipy.special import betainccinv
 
 from prudent.base.arrays import FloatArray, IntArray
-from prudent.base.numerics.beta_quantile import TABLE_FROM, beta_quantile
-from prudent.base.numerics.thinned import Shape, Thinned, collapse, thinned_quantile, thinned_sample, thinned_scores
+from prudent.base.numerics.thinned import (
+    Quantiles,
+    Shape,
+    Thinned,
+    collapse,
+    exact_quantiles,
+    thinned_quantile,
+    thinned_sample,
+    thinned_scores,
+)
 from prudent.base.text import percent
 from prudent.bounds.base import Bound, Prior, PriorRule, Scores, bounds, check_delta, check_positive
+from prudent.bounds.quantiles import TABLE_FROM, beta_quantiles
 from prudent.click_models.base import Evidence
 
 
@@ -57,7 +66,7 @@ class LearnedQuantile(Bound):
 
     delta: float
     rule: PriorRule
-    tabulated: bool  # whether quantiles come from a table: see `beta_quantile`
+    tabulated: bool  # whether quantiles come from a table: see `beta_quantiles`
 
     def score(self, evidence: Evidence) -> Scores:
         """Quantile and mean of the posterior."""
@@ -113,8 +122,8 @@ class Bayes(PosteriorBound):
 class Posterior(Protocol):
     """The posterior of every pair."""
 
-    def scores(self, level: float) -> tuple[FloatArray, FloatArray]:
-        """The quantile and the mean of every pair."""
+    def scores(self, *levels: float) -> tuple[list[FloatArray], FloatArray]:
+        """The quantiles at these levels, and the mean, of every pair."""
         ...
 
     def quantile(self, rows: IntArray, level: float) -> FloatArray:
@@ -139,16 +148,17 @@ class BetaPosterior(NamedTuple):
 
     alpha: FloatArray
     beta: FloatArray
-    tabulated: bool  # whether quantiles come from a table: see `beta_quantile`
+    tabulated: bool  # whether quantiles come from a table: see `beta_quantiles`
 
-    def scores(self, level: float) -> tuple[FloatArray, FloatArray]:
-        """The quantile and the mean of every pair."""
-        return self.quantile(slice(None), level), self.alpha / (self.alpha + self.beta)
+    def scores(self, *levels: float) -> tuple[list[FloatArray], FloatArray]:
+        """The quantiles at these levels, and the mean, of every pair."""
+        values = _quantiles(self.tabulated)(self.alpha, self.beta, levels)
+        return list(values), self.alpha / (self.alpha + self.beta)
 
-    def quantile(self, rows: IntArray | slice, level: float) -> FloatArray:
+    def quantile(self, rows: IntArray, level: float) -> FloatArray:
         """The quantiles of some pairs."""
-        alpha, beta = self.alpha[rows], self.beta[rows]
-        return beta_quantile(alpha, beta, level) if self.tabulated else np.asarray(betaincinv(alpha, beta, level))
+        (value,) = _quantiles(self.tabulated)(self.alpha[rows], self.beta[rows], [level])
+        return value
 
     def upper(self, rows: IntArray, level: float) -> FloatArray:
         """The values that some pairs exceed with a probability of `level`."""
@@ -172,13 +182,13 @@ class ThinnedPosterior(NamedTuple):
     shape: Shape
     tabulated: bool
 
-    def scores(self, level: float) -> tuple[FloatArray, FloatArray]:
-        """The quantile and the mean of every pair."""
-        return thinned_scores(self.thinned, self.shape, level, self.tabulated)
+    def scores(self, *levels: float) -> tuple[list[FloatArray], FloatArray]:
+        """The quantiles at these levels, and the mean, of every pair."""
+        return thinned_scores(self.thinned, self.shape, levels, _quantiles(self.tabulated))
 
     def quantile(self, rows: IntArray, level: float) -> FloatArray:
         """The quantiles of some pairs."""
-        return thinned_quantile(self.thinned.only(rows), self.shape.only(rows), level, self.tabulated)
+        return thinned_quantile(self.thinned.only(rows), self.shape.only(rows), level, _quantiles(self.tabulated))
 
     def upper(self, rows: IntArray, level: float) -> FloatArray:
         """The values that some pairs exceed with a probability of `level`."""
@@ -192,6 +202,10 @@ class ThinnedPosterior(NamedTuple):
     def sample(self, random: np.random.Generator) -> FloatArray:
         """A draw of every pair."""
         return thinned_sample(self.thinned, self.shape, random)
+
+
+def _quantiles(tabulated: bool) -> Quantiles:
+    return beta_quantiles if tabulated else exact_quantiles
 
 
 def _beta_deviation(alpha: FloatArray, beta: FloatArray) -> FloatArray:
@@ -222,4 +236,5 @@ def posterior_scores(evidence: Evidence, prior: Prior, delta: float, tabulated: 
     """The δ/2 quantile and the mean of the posterior; with the upper end, the interval holds all but δ of it."""
     after = posterior(evidence, prior, tabulated)
     upper = partial(after.upper, level=delta / 2)
-    return Scores(*after.scores(delta / 2), prior.fitted, upper=upper, list_level=delta / 2, deviation=after.deviation)
+    (lower,), mean = after.scores(delta / 2)
+    return Scores(lower, mean, prior.fitted, upper=upper, list_level=delta / 2, deviation=after.deviation)

@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -163,10 +164,14 @@ class Plan:
 
     def score(self, part: Part) -> tuple[Evidence, Scores]:
         """The evidence of every pair, and its scores."""
+        evidence = self._evidence(part)
+        return evidence, self.bound.score(evidence)
+
+    def _evidence(self, part: Part) -> Evidence:
         evidence = self.fitted.evidence(part.cells).ranked
         if self.effects is not None:
             evidence = replace(evidence, signals=self.effects.of(evidence, self.groupings.keys(part)))
-        return evidence, self.bound.score(evidence)
+        return evidence
 
     @property
     def results(self) -> dict[str, Any]:
@@ -184,14 +189,21 @@ class Plan:
     def rank(self, part: Part) -> "Ranked":
         """The best list of every context."""
         cells = part.cells
-        evidence, scores = self.score(part)
+        evidence = self._evidence(part)
         lists = cells.lists_per_context()
         has_candidates = np.bincount(cells.context[part.eligible], minlength=cells.contexts) > 0
         kept = has_candidates & (lists >= self.min_lists)
         shown = evidence.impressions > 0
-        incumbent = in_production_order(cells.context, evidence.discounted, evidence.impressions, self.length, shown)
-        known = incumbent if np.array_equal(shown, part.eligible) else None
-        new = only(best_lists(evidence, scores, self.length, part.eligible, self.max_moves, known), kept)
+        production = partial(in_production_order, cells.context, evidence.discounted, evidence.impressions, self.length)
+        incumbent = production(shown)
+        possible = incumbent if np.array_equal(shown, part.eligible) else production(part.eligible)
+        if self.rules is None:
+            listed = np.zeros(cells.pairs, bool)
+            listed[incumbent.row] = listed[possible.row] = True
+            scores = self.bound.score_lists(evidence, listed)
+        else:  # a rule may bring up any item
+            scores = self.bound.score(evidence)
+        new = only(best_lists(evidence, scores, self.length, part.eligible, self.max_moves, possible), kept)
         ruled = self._ruled(part, evidence, scores, new, kept)
         new, kept = ruled.lists, ruled.kept
         incumbent = only(incumbent, kept)

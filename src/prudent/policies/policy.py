@@ -59,7 +59,7 @@ class Policy(Mapping[Name, list[Name]], Result):
 
     connection: duckdb.DuckDBPyConnection
     manifest: Manifest  # model, bound and other settings, and what it was trained on
-    # lists, scores, contexts -> a query for each, or what makes its table and returns it
+    # lists, scores, contexts -> a query for each, or what makes its table and returns it; lists come in their order
     _tables: Mapping[str, str | Callable[[], str]]
     counts: Counts | None = None  # that it was ranked from
     files: tuple[Path, ...] = ()  # that it was read from
@@ -107,12 +107,11 @@ class Policy(Mapping[Name, list[Name]], Result):
 
     def write(self, path: str | PathLike[str], scores: str | PathLike[str] | None = None) -> None:
         """Write the lists to a Parquet file with its manifest beside it and, if named, the scores to another."""
-        # Sorted again: rows come in parts, and the bytes of a file depend on the order in which they arrive.
-        for table, target, order in (("lists", path, "context, rank"), ("scores", scores, "context, item")):
+        for table, target, order in (("lists", path, ""), ("scores", scores, "order by context, item")):
             if target is not None:
                 check_not_read(target, () if self.counts is None else self.counts.files)
                 with replacing(target) as part:
-                    rows = f"from ({self._query(table)}) order by {order}"
+                    rows = f"from ({self._query(table)}) {order}"
                     write_parquet(self.connection, rows, part, footer=self.manifest.footer)
                 self.manifest.write(target)
 

@@ -1,6 +1,6 @@
 """Algorithm 1: counts -> evidence -> lower bounds -> lists -> Policy."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 from functools import cache, partial
 from os import PathLike, fspath
@@ -28,7 +28,7 @@ from prudent.policies.policy import Policy
 from prudent.policies.rules.apply import columns_of, costs
 from prudent.policies.rules.match import bind
 from prudent.policies.rules.rules import read_rules
-from prudent.policies.tables import CONTEXTS, LISTS, SCORES, append, means, terms
+from prudent.policies.tables import CONTEXTS, LISTS, SCORES, Rows, append, evened, means, terms
 from prudent.storage.files import check_output
 from prudent.storage.filesystem import has_scheme
 from prudent.storage.manifest import Manifest, Source
@@ -123,10 +123,15 @@ def rank(
     extent = measure(names, counts.tally.lists, request.min_lists)
     plan = learn(request, extent, counts, lambda: samples(names), _group(names, by))
     connection = counts.engine.open()
-    for part in names.parts():
-        ranked = plan.rank(part)
-        append(connection, "lists", ranked.listed(part), LISTS)
-        append(connection, "per_context", {"context": part.contexts, **ranked.per_context})
+
+    def ranked_lists() -> Iterator[Rows]:
+        for part in names.parts():
+            ranked = plan.rank(part)
+            append(connection, "per_context", {"context": part.contexts, **ranked.per_context})
+            yield ranked.listed(part)
+
+    for lists in evened(ranked_lists()):
+        append(connection, "lists", lists, LISTS)
     summing = terms("", *columns_of(checked))
     summed = ", ".join(f"sum({term})" for term in summing.values())
     row = connection.execute(f"select {summed} from per_context where kept").fetchall()[0]
@@ -190,10 +195,15 @@ def _group(names: Index, by: GroupBy) -> Groups | None:
 def _score(connection: duckdb.DuckDBPyConnection, index: Index, plan: Plan) -> str:
     """Make the table of scores of all candidates; a query for it."""
     connection.execute("drop table if exists scores")  # of a call that was interrupted
-    for part in index.parts():
-        row = np.flatnonzero(part.eligible)
-        names = {"context": part.contexts.take(part.cells.context[row]), "item": part.items.take(row)}
-        append(connection, "scores", {**names, **columns(*plan.score(part), row)}, SCORES)
+
+    def scored() -> Iterator[Rows]:
+        for part in index.parts():
+            row = np.flatnonzero(part.eligible)
+            names = {"context": part.contexts.take(part.cells.context[row]), "item": part.items.take(row)}
+            yield {**names, **columns(*plan.score(part), row)}
+
+    for rows in evened(scored()):
+        append(connection, "scores", rows, SCORES)
     return "from scores"
 
 

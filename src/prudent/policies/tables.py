@@ -1,9 +1,10 @@
 """The tables of a policy in DuckDB, filled part by part, and the sums over contexts that its manifest has."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import duckdb
+import numpy as np
 from numpy.typing import NDArray
 
 from prudent.storage.arrow import numbers
@@ -22,10 +23,47 @@ SCORES = f"select context, item, {EVIDENCE} from part"
 """For `append`: rows of the tables `lists` and `scores`."""
 
 
+Rows = Mapping[str, NDArray[Any] | NameColumn]
+"""Columns by name."""
+_GROUP = 122_880  # rows, of a table of DuckDB and of a Parquet file
+
+
+def evened(parts: Iterable[Rows]) -> Iterator[Rows]:
+    """The same rows, but each part has a multiple of `_GROUP`, except for the last: at least one part.
+
+    Then neither a table nor a file that is made of it depends on how many rows came at a time.
+    """
+    held: list[Rows] = []
+    rows = 0
+    for part in parts:
+        held.append(part)
+        rows += len(next(iter(part.values())))
+        if whole := rows - rows % _GROUP:
+            joined = _joined(held)
+            yield _cut(joined, 0, whole)
+            held, rows = [_cut(joined, whole, rows)], rows - whole
+    yield _joined(held)
+
+
+def _joined(parts: list[Rows]) -> Rows:
+    columns: dict[str, Any] = {name: [part[name] for part in parts] for name in parts[0]}
+    return {
+        name: NameColumn.concatenated(some) if isinstance(some[0], NameColumn) else np.concatenate(some)
+        for name, some in columns.items()
+    }
+
+
+def _cut(part: Rows, first: int, last: int) -> Rows:
+    return {
+        name: column.slice(first, last) if isinstance(column, NameColumn) else column[first:last]
+        for name, column in part.items()
+    }
+
+
 def append(
     connection: duckdb.DuckDBPyConnection,
     table: str,
-    columns: Mapping[str, NDArray[Any] | NameColumn],
+    columns: Rows,
     query: str = "from part",
 ) -> None:
     """Add rows to a table, which the first call makes: these columns, or what a query makes of them as `part`."""

@@ -27,8 +27,8 @@ def write_parquet(
     mark = new_mark()
     entries = ", ".join(f"{key}: {text(value)}" for key, value in {**footer, CHECKSUM: mark}.items())
     connection.execute(
-        f"copy ({query}) to {text(target)} (format parquet, compression zstd, row_group_size {row_group}, "
-        f"kv_metadata {{{entries}}})"
+        f"copy ({query}) to {text(target)} (format parquet, row_group_size {row_group}, kv_metadata {{{entries}}}, "
+        "compression zstd, compression_level 1)"  # policies and counts are smaller by it, and written a third sooner
     )
     seal(target, mark)
 

@@ -14,20 +14,28 @@ of a simulated log with a long tail 10 % need the grid, and all of them take 1.7
 quantiles alone take 0.7.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from scipy.special import betaincinv, betaln, expit, logit
 
 from prudent.base.arrays import FloatArray, IntArray
-from prudent.base.numerics.beta_quantile import beta_quantile
 
 BENT = 0.05
 """κ above which quantiles come from the grid."""
 _ROUNDS = 5  # Newton steps to the mode
 _REACH, _STEP = 6.0, 1 / 3  # of the grid, in standard deviations by the curvature at the mode
 _CHUNK = 4_000  # rows on the grid at a time: arrays of 1 MB stay in the cache
+
+
+Quantiles = Callable[[FloatArray, FloatArray, Sequence[float]], Sequence[FloatArray]]
+"""The quantiles of Beta distributions with these α and β, at each of some levels."""
+
+
+def exact_quantiles(alpha: FloatArray, beta: FloatArray, levels: Sequence[float]) -> list[FloatArray]:
+    """By inverting the incomplete beta function."""
+    return [np.asarray(betaincinv(alpha, beta, level)) for level in levels]
 
 
 class Skips(NamedTuple):
@@ -153,25 +161,34 @@ def _two_kinds(a: FloatArray, b: FloatArray, sums: Sequence[FloatArray], mode: F
     return Thinned(a, b + certain, np.where(some, ratio / (1 + ratio * mode), 1.0), m)
 
 
-def thinned_scores(thinned: Thinned, shape: Shape, level: float, tabulated: bool) -> tuple[FloatArray, FloatArray]:
-    """The quantile and the mean of every pair."""
-    value = beta_quantile(shape.alpha, shape.beta, level) if tabulated else betaincinv(shape.alpha, shape.beta, level)
-    value = _corrected(np.asarray(value), shape)
+def thinned_scores(
+    thinned: Thinned, shape: Shape, levels: Sequence[float], quantiles: Quantiles = exact_quantiles
+) -> tuple[list[FloatArray], FloatArray]:
+    """The quantiles at some levels, and the mean, of every pair."""
+    values = _near(shape, levels, quantiles)
     size = shape.alpha + shape.beta
     mode = shape.alpha / size
     mean = mode - shape.bend * np.sqrt(mode * (1 - mode) / (size + 1)) / 2
     for rows, grid in _grids(thinned, shape):
-        value[rows], mean[rows] = grid.quantile(level), grid.mean()
-    return value, mean
+        mean[rows] = grid.mean()
+        for value, level in zip(values, levels, strict=True):
+            value[rows] = grid.quantile(level)
+    return values, mean
 
 
-def thinned_quantile(thinned: Thinned, shape: Shape, level: float, tabulated: bool = False) -> FloatArray:
+def thinned_quantile(
+    thinned: Thinned, shape: Shape, level: float, quantiles: Quantiles = exact_quantiles
+) -> FloatArray:
     """The quantile of every pair."""
-    value = beta_quantile(shape.alpha, shape.beta, level) if tabulated else betaincinv(shape.alpha, shape.beta, level)
-    value = _corrected(np.asarray(value), shape)
+    (value,) = _near(shape, [level], quantiles)
     for rows, grid in _grids(thinned, shape):
         value[rows] = grid.quantile(level)
     return value
+
+
+def _near(shape: Shape, levels: Sequence[float], quantiles: Quantiles) -> list[FloatArray]:
+    """The quantiles by the first term in κ."""
+    return [_corrected(value, shape) for value in quantiles(shape.alpha, shape.beta, levels)]
 
 
 def thinned_sample(thinned: Thinned, shape: Shape, random: np.random.Generator) -> FloatArray:

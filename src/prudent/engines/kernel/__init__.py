@@ -17,7 +17,7 @@ from prudent.engines.kernel.counted import Choose, Counted, Types, kind
 from prudent.storage.arrow import StreamError, formats, stream_of
 from prudent.storage.run import LONGEST, Run, WholeLists
 
-__all__ = ["Counted", "compiled", "count", "distinct", "highest", "merge"]
+__all__ = ["Counted", "compiled", "count", "distinct", "highest", "merge", "read_tables"]
 
 _CLICKS = "cCsSiIlLb"
 
@@ -92,6 +92,23 @@ def highest(
     kernel = _kernel()
     choosing = partial(library.highest, kernel) if kernel else numpy_twin.highest
     return choosing(starts, keys, length, eligible)
+
+
+def read_tables(tables: Sequence[FloatArray], row: FloatArray, column: FloatArray) -> list[FloatArray]:
+    """The values of several tables of one shape at places between their nodes, by polynomials of degree 7.
+
+    Places count nodes from 0. Of each place, three nodes before and four behind it are read, in each direction.
+    """
+    shapes, places = {table.shape for table in tables}, np.shape(row)
+    if len(shapes) != 1 or places != np.shape(column) or len(places) != 1:
+        raise ValueError("tables and places that do not fit together")
+    for place, nodes in zip((row, column), *shapes, strict=True):
+        if place.size and not (place.min() >= 3 and place.max() < nodes - 4):
+            raise ValueError("a place outside of the tables")
+    tables = [np.ascontiguousarray(table, np.float64) for table in tables]
+    row, column = np.ascontiguousarray(row, np.float64), np.ascontiguousarray(column, np.float64)
+    kernel = _kernel()
+    return library.read_tables(kernel, tables, row, column) if kernel else numpy_twin.read_tables(tables, row, column)
 
 
 def compiled() -> bool:

@@ -10,6 +10,7 @@
 #include "highest.h"
 #include "lists.h"
 #include "merger.h"
+#include "table.h"
 
 namespace {
 
@@ -132,6 +133,12 @@ EXPORT bool prudent_highest(const int64_t *starts, int64_t groups, const double 
         return false;
     }
     return true;
+}
+
+// The values of several tables of one shape, between their nodes.
+EXPORT void prudent_read_tables(const double *const *tables, int64_t number, int64_t columns, const double *row,
+                                const double *column, int64_t places, double *const *values) {
+    read_tables(tables, number, columns, row, column, places, values);
 }
 
 EXPORT void prudent_free(Result *result) { delete result; }

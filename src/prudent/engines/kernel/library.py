@@ -48,6 +48,10 @@ def load(path: Path) -> ctypes.CDLL:
         "distinct": (_Address, [number, *[_Address] * 5]),
         "merge": (_Address, [ctypes.POINTER(_View), number, letter, letter]),
         "highest": (flag, [_Address, number, ctypes.POINTER(_Address), number, _Address, number, _Address, _Address]),
+        "read_tables": (
+            None,
+            [ctypes.POINTER(_Address), number, number, _Address, _Address, number, ctypes.POINTER(_Address)],
+        ),
         "free": (None, [_Address]),
         "error": (ctypes.c_char_p, [_Address]),
         "exhausted": (flag, [_Address]),
@@ -141,11 +145,25 @@ def highest(
     """The rows of each group that are highest by some keys, and how many."""
     sizes = np.zeros(len(starts) - 1, np.int64)
     rows = np.zeros(int(np.minimum(np.diff(starts), length).sum()), np.int64)
-    addresses = (_Address * len(keys))(*(key.ctypes.data for key in keys))
-    given = (starts.ctypes.data, len(sizes), addresses, len(keys), eligible.ctypes.data, length)
+    given = (starts.ctypes.data, len(sizes), _addresses(keys), len(keys), eligible.ctypes.data, length)
     if not library.prudent_highest(*given, rows.ctypes.data, sizes.ctypes.data):
         raise MemoryError
     return rows[: int(sizes.sum())], sizes
+
+
+def read_tables(
+    library: ctypes.CDLL, tables: Sequence[FloatArray], row: FloatArray, column: FloatArray
+) -> list[FloatArray]:
+    """The values of several tables of one shape between their nodes."""
+    values = [np.empty(len(row)) for _ in tables]
+    columns = tables[0].shape[1]
+    places = (row.ctypes.data, column.ctypes.data, len(row))
+    library.prudent_read_tables(_addresses(tables), len(tables), columns, *places, _addresses(values))
+    return values
+
+
+def _addresses(arrays: Sequence[NDArray[Any]]) -> Any:
+    return (_Address * len(arrays))(*(array.ctypes.data for array in arrays))
 
 
 def merge(library: ctypes.CDLL, runs: Sequence[Run], weights: Sequence[int]) -> tuple[Run, list[NDArray[np.uint32]]]:

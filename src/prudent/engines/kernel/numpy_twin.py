@@ -297,3 +297,39 @@ def _within_reach(starts: IntArray, key: FloatArray, length: int) -> BoolArray:
         least = np.partition(table, w - length, axis=1)[:, w - length]
         keep[row[inside]] = (table >= least[:, None])[inside]
     return keep
+
+
+_NODES = 8
+_SCALE = (-1 / 5040, 1 / 720, -1 / 240, 1 / 144, -1 / 144, 1 / 240, -1 / 720, 1 / 5040)
+_CHUNK = 8_192  # places at a time: arrays of 64 kB stay in the cache
+
+
+def read_tables(tables: Sequence[FloatArray], row: FloatArray, column: FloatArray) -> list[FloatArray]:
+    """The values of several tables of one shape between their nodes."""
+    values = [np.zeros(len(row)) for _ in tables]
+    columns = tables[0].shape[1]
+    for start in range(0, len(row), _CHUNK):
+        some = slice(start, start + _CHUNK)
+        r, c = np.floor(row[some]), np.floor(column[some])
+        by_row, by_column = _weights(row[some] - r), _weights(column[some] - c)
+        first = (r.astype(np.int64) - 3) * columns + c.astype(np.int64) - 3
+        for table, value in zip(tables, values, strict=True):
+            flat = table.ravel()
+            for k, outer in enumerate(by_row):
+                inner = np.zeros(len(first))
+                for j, weight in enumerate(by_column):
+                    inner += weight * flat[first + k * columns + j]
+                value[some] += outer * inner
+    return values
+
+
+def _weights(at: FloatArray) -> list[FloatArray]:
+    """Lagrange's weights of the nodes −3 … 4 at places from 0 to 1; every product in the order of the kernel."""
+    below = [np.ones_like(at)]
+    for k in range(1, _NODES):
+        below.append(below[-1] * (at - (k - 4)))
+    weights, above = [], np.ones_like(at)
+    for k in reversed(range(_NODES)):
+        weights.append(below[k] * above * _SCALE[k])
+        above = above * (at - (k - 3))
+    return weights[::-1]
