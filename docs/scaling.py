@@ -160,8 +160,9 @@ prudent.rank("s3a://counts", to="s3a://policy", half_life="14d", engine=engine)
 - Counts usually fit on one machine. Then count on Spark and rank locally: `counts = prudent.count(log, engine=engine)`
   collects the counts, and the rest is as usual.
 - `prudent.Policy.read` reads a local folder that Spark wrote, and so does DuckDB: `select * from 'policy/*.parquet'`.
-- Spark reads and checks the lists; counting and ranking run Python on the workers: `prudent[spark]`, with pyarrow and
-  pandas, has to be installed there too. All lists of a context go to one task, one row each.
+- Spark reads the lists; checking, counting and ranking run Python on the workers: `prudent[spark]`, with pyarrow and
+  pandas, has to be installed there too. For a folder, all lists of a context go to one task, one row each. For one file
+  on this machine nothing is shuffled: each task counts what it reads, and the counts of tasks are merged here.
 - The driver lists files, reads footers and writes manifests through pyarrow, with the credentials of its environment
   (such as `AWS_ACCESS_KEY_ID`), for `s3a://`, `gs://`, `abfs://` and, with libhdfs, `hdfs://`. Other settings or
   schemes: `prudent.Spark(session, filesystem=...)` with a `pyarrow.fs.FileSystem`. A path without a scheme is local.
@@ -220,9 +221,9 @@ assumptions, and where they are wrong:
 SKEW = """\
 ## Skew, tails and retention
 
-**Skew.** A context is the smallest unit, of counting and of ranking. The task that gets it reads its lists in portions
-that fit into memory, about a million in two seconds; a context with a third of all lists keeps its task busy when the
-others are done. For ranking, a task holds all items of a context: about 200 bytes for each of its cells.
+**Skew.** A context is the smallest unit of ranking, and of counting to a folder. The task that gets it reads its lists in
+portions that fit into memory, about a million in two seconds; a context with a third of all lists keeps its task busy
+when the others are done. For ranking, a task holds all items of a context: about 200 bytes for each of its cells.
 
 **Tails.** Contexts with one or two lists are most of the cells and almost none of the evidence. Rank with
 `--min-lists 10`, and production keeps its own list there. To keep them out of the counts as well, map rare queries to a

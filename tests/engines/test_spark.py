@@ -20,8 +20,8 @@ from pyspark.sql import SparkSession
 import prudent
 from prudent.base.errors import PrudentError
 from prudent.logs.log import Layout
-from prudent.storage import sketch
 from prudent.storage.manifest import Tally
+from prudent.storage.sketch import SAMPLE_LISTS
 from tests.reference import LoggedList
 from tests.strategies import integer_names, logs, plain_names, rows, table, text_names
 
@@ -231,11 +231,9 @@ def test_larger_log(kind: str, session: SparkSession, tmp_path: Path) -> None:
     assert policy(one, tmp_path / "a", **settings) == policy(other, tmp_path / "b", **settings)
 
 
-def test_the_sample_of_lists(session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_sample_of_lists(session: SparkSession, tmp_path: Path) -> None:
     """Of the same contexts, in one file and in a folder of part files; a repeated list is one row."""
-    monkeypatch.setattr(sketch.sample_threshold, "__defaults__", (100,))
-    monkeypatch.setattr(sketch, "SAMPLE_LISTS", 100)
-    log = pa.concat_tables([drawn(1_000, 60, 3, lambda what, i: f"{what} {i}")] * 2)
+    log = pa.concat_tables([drawn(SAMPLE_LISTS * 3 // 5, 60, 3, lambda what, i: f"{what} {i}")] * 2)
     pq.write_table(log, tmp_path / "log.parquet")
     both = prudent.Log(tmp_path / "log.parquet")
     expected, _, _ = assert_same(both, both, prudent.Spark(session))
@@ -244,6 +242,17 @@ def test_the_sample_of_lists(session: SparkSession, tmp_path: Path, monkeypatch:
     assert min(n for row in kept for n in row) == 2
     prudent.count(both, engine=prudent.Spark(session), to=tmp_path / "counts")
     assert duckdb.execute(f"from '{tmp_path}/counts/*.parquet' order by all").fetchall() == expected
+
+
+def test_tasks_share_contexts(session: SparkSession, tmp_path: Path) -> None:
+    """For one file nothing is shuffled: every task has lists of every context, and their counts are merged."""
+    pq.write_table(drawn(20_000, 50, 5, lambda what, i: f"{what} {i}"), tmp_path / "log.parquet", row_group_size=2_000)
+    many = session.newSession()
+    many.conf.set("spark.sql.files.maxPartitionBytes", "20KB")
+    many.conf.set("spark.sql.files.openCostInBytes", "0")
+    log = prudent.Log(tmp_path / "log.parquet")
+    assert many.read.parquet(str(tmp_path / "log.parquet")).rdd.getNumPartitions() > 2
+    assert_same(log, log, prudent.Spark(many))
 
 
 def test_skewed_log(session: SparkSession, tmp_path: Path) -> None:

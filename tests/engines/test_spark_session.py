@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import Observation, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql.conf import RuntimeConfig
 
 import prudent
@@ -169,20 +169,12 @@ def test_each_engine_counts_its_own(quick: SparkSession) -> None:
         prudent.count(prudent.Log(table(SMALL)), engine=prudent.Spark(quick))
 
 
-@pytest.mark.parametrize("seen", [None, [99, *[0] * 12], [3, 7, *[0] * 11]])
-def test_what_was_seen_is_held_against_what_was_written(
-    seen: list[int] | None, quick: SparkSession, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Tasks that ran twice are seen twice: then the lists are looked at again, by a query of their own."""
-    given = table([*SMALL, ("shoes", ("a", "a"), (0, 1))])
-    log, engine = prudent.Log(quick.createDataFrame(given)), prudent.Spark(quick)
-    if seen == [3, 7, *[0] * 11]:  # as many lists as were written: Spark is believed
-        monkeypatch.setattr(Observation, "get", {"lists": seen})
-        assert prudent.count(log, engine=engine, max_rejected=1).tally == Tally(3, {"context missing": 7})
-        return
-    if seen is not None:
-        monkeypatch.setattr(Observation, "get", {"lists": seen})
-    assert prudent.count(log, engine=engine, max_rejected=1).tally == Tally(3, {"duplicate item in a list": 1})
+def test_a_folder_has_the_tally_of_all_tasks(quick: SparkSession, tmp_path: Path) -> None:
+    """Tasks write it beside their counts, once, also where Spark repeats a task."""
+    given = table([*SMALL, ("shoes", ("a", "a"), (0, 1)), (None, ("a",), (1,))])
+    log = prudent.Log(quick.createDataFrame(given))
+    counts = prudent.count(log, engine=prudent.Spark(quick), to=tmp_path / "counts", max_rejected=1)
+    assert counts.tally == Tally(3, {"duplicate item in a list": 1, "context missing": 1})
 
 
 def test_full_disk_is_not_the_fault_of_the_log(quick: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,6 @@ import pytest
 
 from prudent.engines import kernel
 from prudent.engines.sql import rules
-from prudent.engines.sql.dialect import DUCKDB
 from prudent.logs.log import REASONS
 from prudent.storage.arrow import StreamError
 
@@ -176,7 +175,7 @@ def test_streams_and_rejections_of_duckdb(large: bool) -> None:
         stream = connection.sql("select * from lists").__arrow_c_stream__()
         options: dict[str, Any] = {"max_positions": 5, "text_files": True, "choose": everything}
         [counted] = kernel.count(stream, "uuC", budget=1 << 40, **options)
-        reason = rules.rejection(DUCKDB, 5, text=["context", "items"])
+        reason = rules.rejection(5, text=["context", "items"])
         tally = dict(connection.execute(f"select {reason}, sum(copies)::bigint from lists group by all").fetchall())
     assert as_plain(counted) == plain(rows, 5, True)
     assert {code: n for code, n in enumerate(counted.tally.tolist()) if n} == {

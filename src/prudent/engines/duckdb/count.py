@@ -9,6 +9,7 @@ import numpy as np
 
 from prudent.base.arrays import BoolArray, IntArray
 from prudent.engines import kernel
+from prudent.engines.base import tally_of
 from prudent.engines.duckdb import reject
 from prudent.engines.duckdb.open import OpenTable, opened
 from prudent.engines.kernel.merging import merge, merge_files
@@ -66,8 +67,7 @@ def _count(
         for counted in _counted(connection, log, source, runs.sample):
             runs.add(Piece(counted.run, counted.lists))
             numbers += counted.tally
-        rejected = {REASONS[code - 1]: int(n) for code, n in enumerate(numbers) if code and n}
-        tally = Tally(int(numbers[0]), rejected, left_out=log.left_out)
+        tally = tally_of(log, numbers.tolist())
         check(tally)
     return tally
 

@@ -5,7 +5,6 @@ import duckdb
 from prudent.base.errors import LogError
 from prudent.engines.duckdb.open import INTEGERS, OpenTable, name_as
 from prudent.engines.sql import rules
-from prudent.engines.sql.dialect import DUCKDB
 from prudent.logs.log import REASONS, Log
 from prudent.storage.manifest import Tally
 
@@ -98,7 +97,7 @@ def checked(log: Log, source: OpenTable) -> str:
     number = None
     if log.propensity is not None:
         number = "<> len(items)" if source.types["propensity"].endswith("[]") else "not in (1, len(items))"
-    return f"select *, {rules.rejection(DUCKDB, log.max_positions, text=text, propensity=number)} as reason from lists"
+    return f"select *, {rules.rejection(log.max_positions, text=text, propensity=number)} as reason from lists"
 
 
 def _propensities(kind: str) -> str:

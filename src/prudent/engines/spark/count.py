@@ -1,26 +1,27 @@
-"""Counting in Spark: the lists of each context to the kernel, what it counts to one file or to a folder of part files.
+"""Counting in Spark: lists to the kernel in its tasks, what it counts to one file or to a folder of part files.
 
 Needs pyspark.
 """
 
 import tempfile
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import duckdb
-from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (as everybody calls it)
 
 from prudent.base.errors import LogError, UsageError
+from prudent.engines.base import tally_of
 from prudent.engines.kernel.merging import merge_files
 from prudent.engines.spark.open import escaped, is_dataframe, opened_in_spark
-from prudent.engines.spark.reject import checked, count_rejected
-from prudent.engines.spark.tasks import count_batches
+from prudent.engines.spark.reject import lists_of
+from prudent.engines.spark.tasks import count_batches, count_to_files
 from prudent.logs.log import REASONS, Log, recorded_names
 from prudent.storage.counts_file import (
     CELL_COLUMNS,
@@ -29,17 +30,20 @@ from prudent.storage.counts_file import (
     LIST_COLUMNS,
     SAMPLE,
     VERSION,
+    Piece,
+    common_threshold,
     counts_manifest,
+    empty_piece,
     write_counts_file,
 )
 from prudent.storage.database import Database, first_line
 from prudent.storage.files import replacing
 from prudent.storage.filesystem import Location, replacing_folder, scratch_folder, write_text
 from prudent.storage.manifest import IN_FOLDER, Source, Tally
-from prudent.storage.quoting import file_text
-from prudent.storage.sketch import SAMPLE_LISTS, below, sample_threshold
+from prudent.storage.sketch import EVERYTHING, SAMPLE_LISTS, below, sample_threshold
 
 if TYPE_CHECKING:
+    from pyarrow import RecordBatch
     from pyarrow.fs import FileSystem
 
 _READING = {
@@ -59,29 +63,7 @@ def counting(session: SparkSession, log: Log, remote: "FileSystem | None") -> "I
     # A DataFrame belongs to its session; files are read in a new one, which may have settings of ours.
     session = log.source.sparkSession if is_dataframe(log.source) else fresh_session(session, {})
     with opened_in_spark(session, log, remote) as source:
-        lists, observed = checked(log, source), Observation()
-        by_reason = ", ".join(f"sum(if(reason = {code}, copies, 0L))" for code in range(len(REASONS) + 1))
-        accepted = lists.observe(observed, F.expr(f"array({by_reason}) as lists")).where("reason = 0")
-        yield Job(session, _counted(accepted, log.max_positions), lists, observed, log)
-
-
-def _counted(lists: DataFrame, max_positions: int) -> DataFrame:
-    """One row per context, as counts files have it; all lists of a context go to one task.
-
-    The column `lists` is how many lists it has. Each task keeps the sample of its own contexts, which has more contexts
-    than that of all.
-    """
-    clicks = "transform(clicks, click -> int(click)) as clicks"
-    shuffled = lists.selectExpr("context", "items", clicks, "0 as fault", "1L as copies").repartition("context")
-    kinds = dict(shuffled.dtypes)
-    schema = (
-        f"context {kinds['context']}, items {kinds['items']}, cells array<int>, code array<int>, n array<bigint>, "
-        "list_n array<bigint>, list_length array<int>, list_items array<int>, list_clicks array<boolean>, lists bigint"
-    )
-    with warnings.catch_warnings():
-        # PySpark looks at pandas wherever Python runs; nothing here uses it.
-        warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
-        return shuffled.mapInArrow(partial(count_batches, max_positions=max_positions), schema)
+        yield Job(session, lists_of(log, source), source.kind in ("csv", "jsonl"), log)
 
 
 def fresh_session(session: SparkSession, settings: Mapping[str, str]) -> SparkSession:
@@ -94,59 +76,67 @@ def fresh_session(session: SparkSession, settings: Mapping[str, str]) -> SparkSe
     return fresh
 
 
+# What tasks return for a folder: the counts of a context, or the task's tally.
+_COUNTS, _TALLY = "context is not null", "context is null"
+
+
 @dataclass(frozen=True)
 class Job:
     """A query over a log, not yet run."""
 
     session: SparkSession
-    contexts: DataFrame  # their counts
-    checked: DataFrame
-    observed: Observation  # how many lists had which reason to be rejected, once the query has run
+    lists: DataFrame
+    text_files: bool
     log: Log
 
     def write_file(self, to: Path, check: Callable[[Tally], object]) -> Tally:
-        """Run it and write its rows to one Parquet file on this machine, as DuckDB would."""
+        """Count, and write one Parquet file on this machine, as DuckDB would.
+
+        Each task counts the lists that it reads, whatever their contexts; runs are merged here, like those that a
+        single machine spills.
+        """
         with (
             replacing(to) as part,
             Database().connect(spill=part.parent) as connection,
-            tempfile.TemporaryDirectory(prefix=".prudent-", dir=part.parent) as folder,
+            tempfile.TemporaryDirectory(prefix=".prudent-", dir=part.parent) as name,
         ):
-            parts = self._fetch(Path(folder))
-            every = f"read_parquet([{', '.join(map(file_text, parts))}], hive_partitioning = false)"
-            query = f"select coalesce(sum(lists), 0)::bigint from {every}"
-            tally = self._tally(int(connection.execute(query).fetchall()[0][0]))
+            folder = Path(name).resolve()
+            # The machines of a cluster do not see this disk: runs come through the driver, within its
+            # spark.driver.maxResultSize. Larger counts stay where they are, in a folder of part files.
+            here = str(self.session.conf.get("spark.master")).startswith("local")
+            write_runs = partial(count_to_files, folder=str(folder) if here else None)
+            done = self._map(self.lists, write_runs, "content binary, name string, tally array<bigint>").collect()
+            tally = self._tally(row.tally for row in done if row.tally)
             check(tally)
+            runs = []
+            for row in done:
+                if row.name:
+                    runs.append(folder / row.name)
+                if row.content is not None:
+                    runs[-1].write_bytes(row.content)
             source = Source(recorded_names(self.log), tally)
-            threshold = sample_threshold(connection, f"select context, lists from {every}")
-            pieces = merge_files(connection, parts, threshold, Path(folder))
             try:
+                threshold = common_threshold(connection, runs) if runs else EVERYTHING
+                pieces = merge_files(connection, runs, threshold, folder) if runs else iter([self._nothing()])
                 write_counts_file(connection, part, pieces, source=source, threshold=threshold)
             except duckdb.InvalidInputException as error:
                 raise LogError(f"{self.log.name} has a name that is not UTF-8: {first_line(error)}") from error
         return tally
 
-    def _fetch(self, folder: Path) -> list[Path]:
-        """Count, and have the counts on this machine, in files that are sorted by context."""
-        parts = (folder / "parts").resolve()
-        if str(self.session.conf.get("spark.master")).startswith("local"):
-            _write(self.contexts, f"file:{parts}")
-            return sorted(parts.glob("*.parquet"))
-        # The machines of a cluster do not see this disk: rows come through the driver, within its
-        # spark.driver.maxResultSize. Larger counts stay where they are, in a folder of part files.
-        from pyarrow import parquet
-
-        parquet.write_table(self.contexts.toArrow().sort_by("context"), f"{parts}.parquet")
-        return [parts.with_name("parts.parquet")]
+    def _nothing(self) -> Piece:
+        kinds = dict(self.lists.dtypes)
+        context, item = ("VARCHAR" if "string" in kinds[name] else "BIGINT" for name in ("context", "items"))
+        return empty_piece(context, item)
 
     def write_folder(self, to: Location, check: Callable[[Tally], object]) -> Tally:
-        """Run it and write its rows to a folder of part files, wherever Spark writes."""
+        """Count, and write a folder of part files, wherever Spark writes; all lists of a context go to one task."""
         with replacing_folder(to, COLUMNS) as part, scratch_folder(to) as counted:
-            # The sample depends on how many lists each context has, and is cut when all are counted. They are written
-            # rather than cached: Spark observes nothing of a cached query.
-            _write(self.contexts, counted.uri)
-            rows = self.session.read.parquet(*escaped([counted]))
-            tally = self._tally(rows.agg(F.sum("lists")).collect()[0][0] or 0)
+            # The sample depends on how many lists each context has, and is cut when all are counted.
+            _write(self._contexts(), counted.uri)
+            written = self.session.read.parquet(*escaped([counted]))
+            tally = self._tally(row.tally for row in written.where(_TALLY).select("tally").collect())
             check(tally)
+            rows = written.where(_COUNTS)
             threshold = self._threshold(rows.select("context", "lists"))
             sampled = [f"if({below(threshold, 'string')}, {name}, null) as {name}" for name in LIST_COLUMNS]
             # Spark keeps the metadata of a column in the footer of every part file.
@@ -156,8 +146,33 @@ class Job:
             write_text(part.child(IN_FOLDER), counts_manifest(Source(recorded_names(self.log), tally)).to_text())
         return tally
 
-    def _tally(self, counted: int) -> Tally:
-        return replace(count_rejected(self.observed, self.checked, counted), left_out=self.log.left_out)
+    def _contexts(self) -> DataFrame:
+        """One row per context, as counts files have it, and how many `lists` it has.
+
+        Each task keeps the sample of its own contexts, which has more contexts than that of all, and ends with a row
+        without a context: its `tally`.
+        """
+        kinds = dict(self.lists.dtypes)
+        schema = (
+            f"context {kinds['context']}, items {kinds['items']}, cells array<int>, code array<int>, n array<bigint>, "
+            "list_n array<bigint>, list_length array<int>, list_items array<int>, list_clicks array<boolean>, "
+            "lists bigint, tally array<bigint>"
+        )
+        return self._map(self.lists.repartition("context"), count_batches, schema)
+
+    def _map(self, lists: DataFrame, count: Callable[..., Iterator["RecordBatch"]], schema: str) -> DataFrame:
+        """What tasks make of lists."""
+        count = partial(count, max_positions=self.log.max_positions, text_files=self.text_files)
+        with warnings.catch_warnings():
+            # PySpark looks at pandas wherever Python runs; nothing here uses it.
+            warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
+            return lists.mapInArrow(count, schema)
+
+    def _tally(self, of_tasks: Iterable[Sequence[int]]) -> Tally:
+        lists = [0] * (len(REASONS) + 1)
+        for tally in of_tasks:
+            lists = [sum(numbers) for numbers in zip(lists, tally, strict=True)]
+        return tally_of(self.log, lists)
 
     def _threshold(self, contexts: DataFrame) -> str:
         """The threshold of the sample; the rule runs in DuckDB, on the first contexts, which are enough to decide."""

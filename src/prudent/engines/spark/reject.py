@@ -1,8 +1,8 @@
-"""Which lists of a log are rejected, and how many, in Spark's types. Needs pyspark."""
+"""From a log to its lists, in Spark's types, with the faults that only rows have. Needs pyspark."""
 
 from functools import reduce
 
-from pyspark.sql import DataFrame, Observation
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 (as everybody calls it)
 from pyspark.sql.types import (
     ArrayType,
@@ -19,30 +19,22 @@ from pyspark.sql.types import (
 from prudent.base.errors import LogError
 from prudent.engines.duckdb.open import NAMES, no_names
 from prudent.engines.duckdb.reject import not_a_list
-from prudent.engines.spark.errors import JAVA_ERRORS
 from prudent.engines.spark.open import OpenTable
 from prudent.engines.sql import rules
-from prudent.engines.sql.dialect import SPARK
 from prudent.logs.json_lines import LISTS
-from prudent.logs.log import REASONS, Log
-from prudent.storage.manifest import Tally
+from prudent.logs.log import Log
 
 
-def checked(log: Log, source: OpenTable) -> DataFrame:
-    """The lists, each with the number of the reason to reject it, or 0, and how many lists it stands for."""
+def lists_of(log: Log, source: OpenTable) -> DataFrame:
+    """One row per list: context, items, clicks, the fault that it has before it is checked, and its copies."""
     # Files may write clicks in different types: every frame gets the same types before they are united.
     rows = reduce(DataFrame.unionByName, [_typed(frame, log) for frame in source.frames])
-    lists = _from_lists(rows) if log.layout == "lists" else _from_rows(rows)
-    # Only text files contain NUL bytes by accident; elsewhere the search would cost time and find nothing.
-    fields = lists.select("context", "items").schema.fields if source.kind in ("csv", "jsonl") else []
-    text = [field.name for field in fields if "string" in field.dataType.simpleString()]
-    reason = rules.rejection(SPARK, log.max_positions, text=text)
-    return lists.selectExpr("context", "items", "clicks", "copies", f"{reason} as reason")
+    return _from_lists(rows) if log.layout == "lists" else _from_rows(rows)
 
 
 def _from_lists(rows: DataFrame) -> DataFrame:
     fault = rules.list_fault("odd" in rows.columns)
-    return rows.selectExpr("context", "items", "clicks", "1L as copies", f"{fault} as fault")
+    return rows.selectExpr("context", "items", "clicks", f"{fault} as fault", "1L as copies")
 
 
 def _from_rows(rows: DataFrame) -> DataFrame:
@@ -69,8 +61,8 @@ def _from_rows(rows: DataFrame) -> DataFrame:
         "first_context as context",
         "shown.item as items",
         "shown.click as clicks",
-        "if(impression is null, rows, 1L) as copies",
         f"{fault} as fault",
+        "if(impression is null, rows, 1L) as copies",
     )
 
 
@@ -160,18 +152,3 @@ _NUMBER = rf"^{_BLANK}[+-]?({_DIGITS}[.]?({_DIGITS})?|[.]{_DIGITS})(e[+-]?{_DIGI
 def _number(column: str) -> str:
     """Text as a double where DuckDB accepts it: Spark would also accept 1d, and not 1_0."""
     return f"try_cast(if(rlike(lower({column}), '{_NUMBER}'), replace({column}, '_', ''), null) as double)"
-
-
-def count_rejected(observed: Observation, checked: DataFrame, counted: int) -> Tally:
-    """What was observed, if it fits what was written; otherwise a second pass.
-
-    When Spark repeats a task, because a machine was lost, it observes the same lists twice but writes them once.
-    """
-    try:
-        lists = {code: n or 0 for code, n in enumerate(observed.get["lists"])}
-    except JAVA_ERRORS:  # nothing is observed where Spark knows beforehand that there are no rows
-        lists = {}
-    if lists.get(0) != counted:
-        again = checked.groupBy("reason").agg(F.sum("copies").alias("n")).collect()
-        lists = {row["reason"]: row["n"] for row in again}
-    return Tally(counted, {REASONS[code - 1]: n for code, n in sorted(lists.items()) if code and n})

@@ -1,21 +1,26 @@
-"""What a task of Spark does in a Python worker: count the lists of its contexts.
+"""What a task of Spark does in a Python worker: count its lists.
 
 Needs pyarrow.
 """
 
+import tempfile
 from collections.abc import Iterator
 from itertools import chain
+from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 
 from prudent.base.arrays import BoolArray, IntArray
 from prudent.engines import kernel
 from prudent.engines.kernel.merging import merge_pieces
+from prudent.logs.log import REASONS
 from prudent.storage.arrow import numbers
 from prudent.storage.arrow_tables import Table
-from prudent.storage.counts_file import Piece, file_columns
+from prudent.storage.counts_file import Piece, file_columns, write_counts_file
 from prudent.storage.database import Database
 from prudent.storage.run import Run
 from prudent.storage.sketch import EVERYTHING, in_sample, sample_of
@@ -24,43 +29,92 @@ _BUDGET = 200_000_000  # bytes of lists that are counted at a time: a worker has
 _ROWS = 10_000  # contexts that go back to Spark at a time
 
 
-def count_batches(batches: Iterator[pa.RecordBatch], max_positions: int) -> Iterator[pa.RecordBatch]:
-    """Batches of context, items, clicks, fault and copies to batches of counts, and how many lists each context has."""
-    first = next(batches, None)
-    if first is None:
-        return
-    reader = pa.RecordBatchReader.from_batches(first.schema, chain([first], batches))
-    context, items, clicks = first.schema.types[:3]
-    types = "".join(map(_letter, (context, items.value_type, clicks.value_type)))
-    thresholds: list[str] = []
+def count_to_files(
+    batches: Iterator[pa.RecordBatch], max_positions: int, text_files: bool, folder: str | None
+) -> Iterator[pa.RecordBatch]:
+    """Batches of context, items, clicks, fault and copies to counts files: a row for each, and one for the tally.
+
+    They are in the folder or, without one, the contents of their rows.
+    """
+    with tempfile.TemporaryDirectory() as aside, Database().connect() as connection:
+        counting = _Counting(batches, connection, max_positions, text_files)
+        for piece, threshold in counting:
+            file = Path(folder or aside, f"{uuid4().hex}.parquet")
+            write_counts_file(connection, file, [piece], source=None, threshold=threshold)
+            yield _run_row(None if folder else file.read_bytes(), file.name, None)
+        yield _run_row(None, None, counting.tally.tolist())
+
+
+def _run_row(content: bytes | None, name: str | None, tally: list[int] | None) -> pa.RecordBatch:
+    fields = [("content", pa.binary()), ("name", pa.string()), ("tally", pa.list_(pa.int64()))]
+    return pa.record_batch([[content], [name], [tally]], schema=pa.schema(fields))
+
+
+def count_batches(batches: Iterator[pa.RecordBatch], max_positions: int, text_files: bool) -> Iterator[pa.RecordBatch]:
+    """Batches of context, items, clicks, fault and copies to batches of counts, and how many lists each context has.
+
+    The last row has no context, but the tally.
+    """
     with Database().connect() as connection:
-
-        def sample(run: Run, lists: IntArray) -> BoolArray:
-            threshold, chosen = sample_of(connection, run.contexts, lists)
-            thresholds.append(threshold)
-            return chosen
-
-        stream = reader.__arrow_c_stream__()
-        limits: dict[str, Any] = {"budget": _BUDGET, "max_positions": max_positions, "text_files": False}
-        runs = [iter([Piece(one.run, one.lists)]) for one in kernel.count(stream, types, **limits, choose=sample)]
+        counting = _Counting(batches, connection, max_positions, text_files)
+        runs = list(counting)
+        if not runs:
+            return
         # Below the lowest threshold of its runs, and so below that of all tasks, the sample of a task is complete.
-        threshold = min(thresholds, default=EVERYTHING)
-        for piece in merge_pieces(runs, lambda names: in_sample(connection, names, threshold)):
-            for start in range(0, len(piece.run.pairs), _ROWS):
-                yield _as_batch(piece.slice(start, min(start + _ROWS, len(piece.run.pairs))))
+        threshold = min(threshold for _, threshold in runs)
+        sources = [iter([piece]) for piece, _ in runs]
+        for piece in merge_pieces(sources, lambda names: in_sample(connection, names, threshold)):
+            for start in range(0, max(len(piece.run.pairs), 1), _ROWS):
+                counts = _as_table(piece.slice(start, min(start + _ROWS, len(piece.run.pairs))))
+                yield from counts.to_batches()
+        last = [[None]] * (len(counts.schema) - 1) + [[counting.tally.tolist()]]
+        yield pa.record_batch(last, schema=counts.schema)
+
+
+class _Counting:
+    """The runs of the lists of a task, each with the threshold of its sample, and the tally, once all are counted."""
+
+    def __init__(
+        self,
+        batches: Iterator[pa.RecordBatch],
+        connection: duckdb.DuckDBPyConnection,
+        max_positions: int,
+        text_files: bool,
+    ) -> None:
+        self._batches, self._connection = batches, connection
+        self._limits: dict[str, Any] = {"max_positions": max_positions, "text_files": text_files}
+        self._threshold = EVERYTHING  # of the sample of the run that comes next
+        self.tally = np.zeros(len(REASONS) + 1, np.int64)
+
+    def __iter__(self) -> Iterator[tuple[Piece, str]]:
+        first = next(self._batches, None)
+        if first is None:
+            return
+        reader = pa.RecordBatchReader.from_batches(first.schema, chain([first], self._batches))
+        context, items, clicks = first.schema.types[:3]
+        types = "".join(map(_letter, (context, items.value_type, clicks.value_type)))
+        stream = reader.__arrow_c_stream__()
+        for counted in kernel.count(stream, types, budget=_BUDGET, **self._limits, choose=self._sample):
+            self.tally += counted.tally
+            yield Piece(counted.run, counted.lists), self._threshold
+            self._threshold = EVERYTHING
+
+    def _sample(self, run: Run, lists: IntArray) -> BoolArray:
+        self._threshold, chosen = sample_of(self._connection, run.contexts, lists)
+        return chosen
 
 
 def _letter(kind: pa.DataType) -> str:
-    return {"int64": "l", "int32": "i"}.get(str(kind), "u")
+    return {"int64": "l", "int32": "i", "int16": "s", "int8": "c"}.get(str(kind), "u")
 
 
-def _as_batch(piece: Piece) -> pa.RecordBatch:
+def _as_table(piece: Piece) -> pa.Table:
     top = np.where(piece.run.code >> 16 == 1, piece.run.n.view(np.int64), 0)
     lists = np.add.reduceat(top, piece.run.first_cell[:-1])
     table = pa.table(Table([{**file_columns(piece), "lists": numbers(lists)}]))
     schema = pa.schema([pa.field(field.name, _narrow(field.type)) for field in table.schema])
-    (batch,) = table.cast(schema).combine_chunks().to_batches()
-    return batch
+    table = table.cast(schema).combine_chunks()
+    return table.append_column("tally", pa.nulls(len(table), pa.list_(pa.int64())))
 
 
 def _narrow(kind: pa.DataType) -> pa.DataType:

@@ -1,12 +1,12 @@
-"""The rejection rules as SQL text for every engine.
+"""The rejection rules as SQL text.
 
 An engine makes the relation `lists` (context, items, clicks, fault, copies and, where the log names it, propensity), in
-which each row is one list, or `copies` rows that belong to no list. From there on the text is the same.
+which each row is one list, or `copies` rows that belong to no list. The faults that only rows have are one text for
+every engine. The kernel looks for the others; where DuckDB handles whole lists, `rejection` does, by the same rules.
 """
 
 from collections.abc import Collection
 
-from prudent.engines.sql.dialect import Dialect
 from prudent.logs.log import CODE, ODD
 
 
@@ -34,41 +34,42 @@ def row_fault(*, odd: bool, whole: str, repeated: str) -> str:
     """
 
 
-def rejection(
-    dialect: Dialect, max_positions: int, *, text: Collection[str] = (), propensity: str | None = None
-) -> str:
-    """The number of the first reason to reject a list, or 0.
+def rejection(max_positions: int, *, text: Collection[str] = (), propensity: str | None = None) -> str:
+    """In DuckDB, the number of the first reason to reject a list, or 0.
 
     `text` are the columns, of context and items, in which to look for NUL bytes. `propensity` is the condition on the
     number of propensities under which they do not fit the list.
     """
-    size, minimum, maximum = dialect.size, dialect.minimum, dialect.maximum
     nul = {
         "context": "contains(context, chr(0))",
-        "items": f"{size}({dialect.where('items', 'item', 'contains(item, chr(0))')}) > 0",
+        "items": "len(list_filter(items, lambda item: contains(item, chr(0)))) > 0",
     }
     # Below 10⁻¹² the inverse of a propensity is not a usable weight.
     improper = f"""
-        when propensity is null or {size}(propensity) {propensity} or {dialect.has_null("propensity")}
-            or {minimum}(propensity) < 1e-12 or {maximum}(propensity) > 1
+        when propensity is null or len(propensity) {propensity} or {_has_null("propensity")}
+            or list_min(propensity) < 1e-12 or list_max(propensity) > 1
             then {CODE["propensity outside (0, 1]"]}
     """
     return f"""
         case
             when fault > 0 then fault
             when context is null then {CODE["context missing"]}
-            when items is null or {size}(items) = 0 then {CODE["empty list"]}
-            when clicks is null or {size}(clicks) <> {size}(items) then {CODE["items and clicks differ in length"]}
-            when {size}(items) > {max_positions:d} then {CODE["too many positions"]}
-            when {dialect.has_null("items")} then {CODE["item missing"]}
-            when {dialect.has_null("clicks")} or {minimum}(clicks) < 0 or {maximum}(clicks) > 1
+            when items is null or len(items) = 0 then {CODE["empty list"]}
+            when clicks is null or len(clicks) <> len(items) then {CODE["items and clicks differ in length"]}
+            when len(items) > {max_positions:d} then {CODE["too many positions"]}
+            when {_has_null("items")} then {CODE["item missing"]}
+            when {_has_null("clicks")} or list_min(clicks) < 0 or list_max(clicks) > 1
                 then {CODE["click other than 0 or 1"]}
-            when {size}(array_distinct(items)) < {size}(items) then {CODE["duplicate item in a list"]}
+            when len(array_distinct(items)) < len(items) then {CODE["duplicate item in a list"]}
             {improper if propensity else ""}
             {f"when {' or '.join(nul[name] for name in text)} then {CODE['NUL byte in a name']}" if text else ""}
             else 0
         end
     """
+
+
+def _has_null(values: str) -> str:
+    return f"list_count({values}) < len({values})"  # faster than a lambda
 
 
 CLICK_WORDS = "when '0' then 0 when '1' then 1 when 'false' then 0 when 'true' then 1"
