@@ -221,9 +221,9 @@ assumptions, and where they are wrong:
 SKEW = """\
 ## Skew, tails and retention
 
-**Skew.** A context is the smallest unit of ranking, and of counting to a folder. The task that gets it reads its lists in
-portions that fit into memory, about a million in two seconds; a context with a third of all lists keeps its task busy
-when the others are done. For ranking, a task holds all items of a context: about 200 bytes for each of its cells.
+**Skew.** A context is the smallest unit of ranking, and of counting to a folder. The task that gets it reads its lists
+in portions that fit into memory, about a million in two seconds; a context with a third of all lists keeps its task
+busy when the others are done. For ranking, a task holds all items of a context: about 200 bytes for each of its cells.
 
 **Tails.** Contexts with one or two lists are most of the cells and almost none of the evidence. Rank with
 `--min-lists 10`, and production keeps its own list there. To keep them out of the counts as well, map rare queries to a
