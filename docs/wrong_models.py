@@ -1,8 +1,9 @@
 # ruff: noqa: T201 (printing is what it is for)
 """What a wrong click model costs: `python docs/wrong_models.py` prints a table of docs/comparing.md.
 
-Logs are simulated from each registered click model, and lists are learned from each log with every one of them and with
-``auto``. Regret is the share of the best lists' value, under the true model, that the learned lists lack.
+Logs are simulated from each registered click model, and lists are learned from each log with every one of them, with
+``auto`` and with ``robust``. Regret is the share of the best lists' value, under the true model, that the learned lists
+lack.
 """
 
 import warnings
@@ -18,26 +19,39 @@ from prudent.click_models.selection import choose, names
 from prudent.click_models.world import World, best_value, clicked, draw, make_world, value
 from prudent.counts.lists import ListBatch
 from prudent.policies.best_lists import best_lists
-from prudent.policies.list_arrays import as_table
+from prudent.policies.incumbent import incumbent_lists
+from prudent.policies.list_arrays import Lists, as_table
+from prudent.policies.robust_lists import View, robust_lists
 
 LOGS, LISTS = 20, 8_000
 CONTEXTS, ITEMS, LENGTH = 50, (15, 30), 6
 
 
 def regrets(world: World, lists: ListBatch, learners: Sequence[str], bound: str) -> dict[str, float]:
-    """The regret of each learner and of ``auto``, and of the logged lists, as shares of the best value."""
-    best = best_value(world)
-    learned = {name: _value_learned(world, lists, name, bound) for name in learners}
-    learned["auto"] = learned[str(choose(lists).model)]
-    learned["logged"] = float(value(world, lists.items).mean())
-    return {name: 1 - worth / best for name, worth in learned.items()}
+    """The regret of each learner, of ``auto`` and ``robust``, and of the logged lists, as shares of the best value."""
+    views = {name: _view(lists, name, bound) for name in learners}
+    learned = {name: best_lists(*view, LENGTH) for name, view in views.items()}
+    choice = choose(lists)
+    plausible = [str(model) for model in choice.plausible] or [str(choice.model)]
+    learned["auto"] = learned["robust"] = learned[str(choice.model)]
+    if len(plausible) > 1:
+        incumbent = incumbent_lists(lists.cells, LENGTH)
+        size = LENGTH, len(world.contexts)
+        learned["robust"] = robust_lists(
+            [views[name] for name in plausible], [learned[name] for name in plausible], incumbent, *size
+        )
+    worth = {name: _value(world, ranked) for name, ranked in learned.items()}
+    worth["logged lists"] = float(value(world, lists.items).mean())
+    return {name: 1 - earned / best_value(world) for name, earned in worth.items()}
 
 
-def _value_learned(world: World, lists: ListBatch, learner: str, bound: str) -> float:
-    evidence = click_models.parse(learner).evidence(lists)
-    ranked = best_lists(evidence, bounds.parse(bound).score(evidence), LENGTH)
-    table = as_table(ranked, len(world.contexts), LENGTH)
-    return float(np.sum(world.share * value(world, table)))
+def _view(lists: ListBatch, learner: str, bound: str) -> View:
+    evidence = click_models.parse(learner).evidence(lists).ranked
+    return View(evidence, bounds.parse(bound).score(evidence))
+
+
+def _value(world: World, lists: Lists) -> float:
+    return float(np.sum(world.share * value(world, as_table(lists, len(world.contexts), LENGTH))))
 
 
 def study(bound: str, logs: int = LOGS, lists: int = LISTS) -> Mapping[str, Mapping[str, FloatArray]]:

@@ -94,6 +94,7 @@ COMMANDS: Mapping[str, tuple[tuple[str, ...], Call]] = {
         ("rank", "days", *POLICY, "--since", "2026-11-01", "--half-life", "7d", "--json"),
         rank("days", since="2026-11-01", half_life="7d"),
     ),
+    "rank robust lists": (("rank", "days", *POLICY, "--model", "robust", "--json"), rank("days", model="robust")),
     "rank by an ensemble": (
         ("rank", "days", *POLICY, "--model", "ensemble(model=ubm)", "--json"),
         rank("days", model="ensemble(model=ubm)"),

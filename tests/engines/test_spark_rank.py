@@ -64,6 +64,7 @@ def same(folder: Path, found: Any, policy: prudent.Policy) -> None:
         ("dcm(tail=truncate)", "eb(pool=context)"),
         ("cm", "hierarchical"),
         ("ubm", "eb"),
+        ("robust", "eb"),
         ("ensemble(model=dcm, replicates=5)", "anchored"),
     ],
 )

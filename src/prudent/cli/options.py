@@ -82,7 +82,7 @@ LayoutOption = Annotated[
     Literal["lists", "rows"] | None,
     option("--layout", panel="Log", metavar="NAME", help="lists: one row per list; rows: one per impression."),
 ]
-Model = Annotated[str | None, option("--model", help="Click model: auto, {click_models}.")]
+Model = Annotated[str | None, option("--model", help="Click model: auto, robust, {click_models}, ensemble(model=...).")]
 Length = Annotated[int | None, option("--length", help="Items per list. [dim]Default: the longest logged list.[/dim]")]
 Holdout = Annotated[
     float | None, option("--holdout", parser=fraction, metavar="SHARE", help="Share of lists to hold out.")

@@ -8,7 +8,7 @@ import typer
 
 import prudent
 from prudent.base.errors import UsageError
-from prudent.base.text import Column, number, several
+from prudent.base.text import Column, join_names, number, several
 from prudent.cli.options import (
     DayOptions,
     EngineOptions,
@@ -230,12 +230,13 @@ def _show_summary(manifest: "Manifest") -> None:
 
 
 def _show_choice(manifest: "Manifest") -> None:
-    """How ``auto`` chose the click model."""
-    if manifest.settings.get("asked_model") != "auto":
+    """How ``auto`` or ``robust`` chose the click model, and which others lists hold under."""
+    asked = manifest.settings.get("asked_model")
+    if asked not in ("auto", "robust"):
         return
     model, comparison = manifest.settings["model"], manifest.results.get("comparison")
     if comparison is None:
-        say(f"auto: {model}, the simplest click model that this log identifies; models were not compared.")
+        say(f"{asked}: {model}, the simplest click model that this log identifies; models were not compared.")
         return
     scores = {score["model"]: score["log_likelihood"] for score in comparison["scores"]}
     others = [name for name, score in scores.items() if score is not None and name != model]
@@ -244,8 +245,15 @@ def _show_choice(manifest: "Manifest") -> None:
     compared = comparison["lists"]
     sample = f", on a sample of {compared:,} lists" if compared < manifest.sources["training"].tally.lists else ""
     say_wrapped(
-        f"auto: {model}. Held-out log-likelihood per list{sample}: {model} {number(scores[model], 4)}{against}{tie}."
+        f"{asked}: {model}. Held-out log-likelihood per list{sample}: {model} {number(scores[model], 4)}{against}{tie}."
     )
+    if plausible := manifest.results.get("plausible"):
+        summary = manifest.results["summary"]
+        hedged, lists = summary["hedged"], several(summary["contexts"], "list")
+        say_wrapped(
+            f"The lists hold under {join_names(plausible)}: {hedged:,} of {lists} {'is' if hedged == 1 else 'are'} not "
+            f"the first choice of {model}, but better in the worst case."
+        )
 
 
 def _show_rules(manifest: "Manifest") -> None:

@@ -65,11 +65,23 @@ class Auto(ClickModel):
         raise UsageError(f"auto chooses a click model for a log. Name one to simulate: {', '.join(names())}.")
 
 
+@click_models.register("robust")
+@dataclass(frozen=True)
+class Robust(Auto):
+    """Lists that hold under every plausible click model: those within two standard errors of the best, held out.
+
+    `prudent.rank` gives each context the list of the best *worst* lower bound: of the lists of all plausible models and
+    the incumbent list, the one whose lower bound is highest under the model that thinks least of it
+    (`prudent.policies.robust_lists`). Where one model is plausible, and for everything but lists, it is ``auto``.
+    """
+
+
 @dataclass(frozen=True)
 class Choice:
     """The click model to use, and why."""
 
     model: ClickModel
+    plausible: tuple[ClickModel, ...] = ()  # those that the comparison cannot tell from the best; this one first
     comparison: Comparison | None = None  # that decided; None where the model was named, or lists cannot be compared
     assumed: bool = False  # auto took a model that these lists cannot compare with the simplest one
     note: str = ""
@@ -141,10 +153,16 @@ def choose(lists: ListBatch) -> Choice:
         possible = [] if comparison is None else comparison.plausible
         if not possible:
             fitted = simplest(lists.cells, lists.length, lists)
-            return Choice(fitted.model, None, assumed=fitted.model != models[0], note=_why_not(models[0], lists))
+            return Choice(fitted.model, assumed=fitted.model != models[0], note=_why_not(models[0], lists))
     chosen = next(model for model in models if str(model) in possible)
     unidentified = comparison is not None and comparison[str(models[0])].log_likelihood is None
-    return Choice(chosen, comparison, unidentified, _why_not(models[0], lists) if unidentified else "")
+    return Choice(
+        chosen,
+        tuple(model for model in models if str(model) in possible),
+        comparison,
+        unidentified,
+        _why_not(models[0], lists) if unidentified else "",
+    )
 
 
 REFUTED_AT = 4.0

@@ -33,3 +33,8 @@ def highest(context: IntArray, keys: tuple[FloatArray, ...], length: int, eligib
     row, size = kernel.highest(starts, keys, length, eligible)
     place = np.arange(len(row)) - np.repeat(np.cumsum(size) - size, size)
     return Lists(row, context[row], place + 1)
+
+
+def only(lists: Lists, kept: BoolArray) -> Lists:
+    """The lists of the kept contexts."""
+    return Lists(*(column[kept[lists.context]] for column in lists))

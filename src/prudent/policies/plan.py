@@ -17,14 +17,15 @@ from prudent.bounds.base import PriorRule
 from prudent.bounds.groups import Effects
 from prudent.click_models import ClickModel, Evidence, click_models
 from prudent.click_models.base import FittedModel
-from prudent.click_models.selection import Choice, resolve
+from prudent.click_models.selection import Choice, Robust, resolve
 from prudent.counts.counts import Counts
 from prudent.counts.groupings import NO_GROUPINGS, UNGROUPED, GroupBy, Groupings
 from prudent.counts.index import Part
 from prudent.policies.best_lists import best_lists, list_values
 from prudent.policies.incumbent import in_production_order
-from prudent.policies.list_arrays import Lists, as_table
+from prudent.policies.list_arrays import Lists, as_table, only
 from prudent.policies.list_bound import list_lower_bounds
+from prudent.policies.robust_lists import View, robust_lists
 from prudent.policies.rules.apply import Ruled, apply_rules, check_positions
 from prudent.policies.rules.match import BoundRules
 from prudent.storage.run import NameColumn
@@ -98,19 +99,15 @@ def learn(
     length = min(request.length or extent.positions, max(extent.most_eligible, extent.positions))
     choice = _choose(request.model, counts)
     heavy, fair = samples()
-    lists = counts.sample() if choice.model.whole_lists else None
-    fitted = choice.model.fit(heavy.cells, extent.positions, lists)
+
+    def fit(model: ClickModel) -> tuple[Scorer, Evidence]:
+        lists = counts.sample() if model.whole_lists else None
+        return _fit_bound(request, model.fit(heavy.cells, extent.positions, lists), fair, extent.pairs, groups)
+
+    (fitted, bound, groupings, effects), evidence = fit(choice.model)
     if fitted.doubt:
         warnings.warn(fitted.doubt, PrudentWarning, stacklevel=3)
-    evidence = fitted.evidence(fair.cells).ranked
-    bound = request.bound.learn(evidence, extent.pairs)
-    groupings, effects = NO_GROUPINGS, None
-    if groups is not None:
-        if bound.ungrouped is None:
-            raise UsageError(f"{request.bound} has no prior that follows groups: use bound=anchored.")
-        groupings, effects = groups.groupings, groups.add_up(fitted, bound.ungrouped)
-        evidence = replace(evidence, signals=effects.of(evidence, groupings.keys(fair)))
-        bound = request.bound.learn(evidence, extent.pairs)
+    rivals = choice.plausible[1:] if isinstance(request.model, Robust) else ()
     if min(length, extent.most_listed) > extent.positions:
         warnings.warn(
             f"Some lists are longer than any in the log, which ends at position {extent.positions}: the log has no "
@@ -135,7 +132,23 @@ def learn(
         groupings,
         effects,
         request.rules,
+        tuple(fit(model)[0] for model in rivals),
     )
+
+
+def _fit_bound(
+    request: Request, fitted: FittedModel, fair: Part, pairs: int, groups: Groups | None
+) -> "tuple[Scorer, Evidence]":
+    """What scores pairs under a click model, and the evidence that it was fitted to."""
+    evidence = fitted.evidence(fair.cells).ranked
+    bound = request.bound.learn(evidence, pairs)
+    if groups is None:
+        return Scorer(fitted, bound), evidence
+    if bound.ungrouped is None:
+        raise UsageError(f"{request.bound} has no prior that follows groups: use bound=anchored.")
+    effects = groups.add_up(fitted, bound.ungrouped)
+    evidence = replace(evidence, signals=effects.of(evidence, groups.groupings.keys(fair)))
+    return Scorer(fitted, request.bound.learn(evidence, pairs), groups.groupings, effects), evidence
 
 
 def _choose(model: ClickModel, counts: Counts) -> Choice:
@@ -144,6 +157,27 @@ def _choose(model: ClickModel, counts: Counts) -> Choice:
     if choice.note:
         warnings.warn(f"{choice.note} Using {choice.model} instead.", PrudentWarning, stacklevel=3)
     return choice
+
+
+class Scorer(NamedTuple):
+    """What scores pairs under one click model."""
+
+    fitted: FittedModel
+    bound: Bound
+    groupings: Groupings = NO_GROUPINGS
+    effects: Effects | None = None  # of groups
+
+    def evidence(self, part: Part) -> Evidence:
+        """The evidence of every pair."""
+        evidence = self.fitted.evidence(part.cells).ranked
+        if self.effects is not None:
+            evidence = replace(evidence, signals=self.effects.of(evidence, self.groupings.keys(part)))
+        return evidence
+
+    def score(self, part: Part) -> View:
+        """The evidence of every pair, and its scores."""
+        evidence = self.evidence(part)
+        return View(evidence, self.bound.score(evidence))
 
 
 @dataclass(frozen=True)
@@ -161,17 +195,15 @@ class Plan:
     groupings: Groupings = NO_GROUPINGS
     effects: Effects | None = None  # of groups
     rules: BoundRules | None = None
+    rivals: tuple[Scorer, ...] = ()  # the other click models under which lists are to hold
 
-    def score(self, part: Part) -> tuple[Evidence, Scores]:
+    def score(self, part: Part) -> View:
         """The evidence of every pair, and its scores."""
-        evidence = self._evidence(part)
-        return evidence, self.bound.score(evidence)
+        return self._scorer.score(part)
 
-    def _evidence(self, part: Part) -> Evidence:
-        evidence = self.fitted.evidence(part.cells).ranked
-        if self.effects is not None:
-            evidence = replace(evidence, signals=self.effects.of(evidence, self.groupings.keys(part)))
-        return evidence
+    @property
+    def _scorer(self) -> Scorer:
+        return Scorer(self.fitted, self.bound, self.groupings, self.effects)
 
     @property
     def results(self) -> dict[str, Any]:
@@ -184,12 +216,13 @@ class Plan:
             },
             **({"doubt": self.fitted.doubt} if self.fitted.doubt else {}),
             "comparison": self.choice.to_json(),
+            **({"plausible": [str(model) for model in self.choice.plausible]} if self.rivals else {}),
         }
 
     def rank(self, part: Part) -> "Ranked":
         """The best list of every context."""
         cells = part.cells
-        evidence = self._evidence(part)
+        evidence = self._scorer.evidence(part)
         lists = cells.lists_per_context()
         has_candidates = np.bincount(cells.context[part.eligible], minlength=cells.contexts) > 0
         kept = has_candidates & (lists >= self.min_lists)
@@ -197,13 +230,17 @@ class Plan:
         production = partial(in_production_order, cells.context, evidence.discounted, evidence.impressions, self.length)
         incumbent = production(shown)
         possible = incumbent if np.array_equal(shown, part.eligible) else production(part.eligible)
-        if self.rules is None:
+        if self.rules is None and not self.rivals:
             listed = np.zeros(cells.pairs, bool)
             listed[incumbent.row] = listed[possible.row] = True
             scores = self.bound.score_lists(evidence, listed)
-        else:  # a rule may bring up any item
+        else:  # a rule or another click model may bring up any item
             scores = self.bound.score(evidence)
-        new = only(best_lists(evidence, scores, self.length, part.eligible, self.max_moves, possible), kept)
+        own = best_lists(evidence, scores, self.length, part.eligible, self.max_moves, possible)
+        new, hedged = only(own, kept), np.zeros(cells.contexts, bool)
+        if self.rivals:
+            robust = only(self._robust(part, View(evidence, scores), own, possible), kept)
+            new, hedged = robust, differences(robust, new, self.length, cells.contexts)
         ruled = self._ruled(part, evidence, scores, new, kept)
         new, kept = ruled.lists, ruled.kept
         incumbent = only(incumbent, kept)
@@ -226,10 +263,17 @@ class Plan:
             # The rest is no evidence and no rule, but how a bound treats items without a click.
             "differ": other & (clicked | ruled.changed),
             "unclicked": other & ~(clicked | ruled.changed),
+            "hedged": hedged,
             "kept": kept,
             **ruled.per_context,
         }
         return Ranked(new, columns(evidence, scores, new.row), per_context)
+
+    def _robust(self, part: Part, view: View, own: Lists, incumbent: Lists) -> Lists:
+        """The lists that also hold under the other plausible click models."""
+        views = [view, *(rival.score(part) for rival in self.rivals)]
+        theirs = [best_lists(*one, self.length, part.eligible, self.max_moves, incumbent) for one in views[1:]]
+        return robust_lists(views, [own, *theirs], incumbent, self.length, part.cells.contexts)
 
     def _ruled(self, part: Part, evidence: Evidence, scores: Scores, best: Lists, kept: BoolArray) -> Ruled:
         """The lists under the rules; without any, the best ones."""
@@ -267,11 +311,6 @@ def columns(evidence: Evidence, scores: Scores, rows: IntArray) -> dict[str, NDA
         "negative": evidence.negative[rows],
         "impressions": np.rint(evidence.impressions[rows]).astype(np.int64),
     }
-
-
-def only(lists: Lists, kept: BoolArray) -> Lists:
-    """The lists of the kept contexts."""
-    return Lists(*(column[kept[lists.context]] for column in lists))
 
 
 def differences(new: Lists, incumbent: Lists, length: int, contexts: int) -> BoolArray:

@@ -242,6 +242,7 @@ def manifest_of(
                 "without_candidates": extent.without_candidates + emptied,
                 "differ": int(sums["differ"]),
                 "unclicked": int(sums["unclicked"]),
+                **({"hedged": int(sums["hedged"])} if plan.rivals else {}),
                 "unit": plan.fitted.model.unit,
                 "level": None if plan.list_level is None else 1 - plan.list_level,
                 **means(sums),

@@ -29,7 +29,7 @@ from prudent.policies.rank import manifest_of
 from prudent.policies.rules.apply import columns_of
 from prudent.policies.rules.match import bind
 from prudent.policies.rules.rules import Rules
-from prudent.policies.tables import terms
+from prudent.policies.tables import CHANGES, terms
 from prudent.storage.files import TemporaryFolder
 from prudent.storage.filesystem import Location, check_apart, fetch, find, locate, write_text
 from prudent.storage.quoting import file_text
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
 
 _OF = "of_"  # prefix of the columns that are the same in all rows of a context
 _VALUES = ("lists", "value", "lower", "incumbent_value", "incumbent_lower")
-_CHANGED = ("differ", "unclicked")
 _TOTALS = ("grouping", "key", "clicks", "examined", "expected")
 _MOST_GROUPS = 5_000_000  # 160 MB in the driver and in every worker
 _TYPES = "lower double, mean double, upper double, stay double, positive double, negative double, impressions bigint"
@@ -137,13 +136,13 @@ def _types(plan: Plan) -> str:
     """The columns that a task returns."""
     values, counted = _of_rules(plan)
     numbers = [f"{_OF}{name} double" for name in (*_VALUES, *values)]
-    return ", ".join([_TYPES, *numbers, *(f"{_OF}{name} boolean" for name in (*_CHANGED, *counted))])
+    return ", ".join([_TYPES, *numbers, *(f"{_OF}{name} boolean" for name in (*CHANGES, *counted))])
 
 
 def _ranking(plan: Plan, unit: int) -> "Callable[[pa.Table], pa.RecordBatch]":
     """What a task does with the rows of whole contexts."""
     values, counted = _of_rules(plan)
-    of_contexts = (*_VALUES, *values, *_CHANGED, *counted)
+    of_contexts = (*_VALUES, *values, *CHANGES, *counted)
 
     def rank_contexts(table: "pa.Table") -> "pa.RecordBatch":
         import pyarrow as pa

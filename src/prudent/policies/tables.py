@@ -14,6 +14,9 @@ from prudent.storage.run import NameColumn
 EVIDENCE = "lower, mean, nullif(upper, 'nan') as upper, nullif(stay, 'nan') as stay, positive, negative, impressions"
 """Columns of a policy from those of `prudent.policies.rank.columns`."""
 _VALUES = ("value", "lower", "incumbent_value", "incumbent_lower")
+CHANGES = ("differ", "unclicked", "hedged")
+"""What is counted over contexts: lists that differ from the incumbent's, those of them without a click, and those that
+are not the first choice of their click model."""
 CONTEXTS = f"select context, round(lists)::bigint as lists, {', '.join(_VALUES)}, differ from per_context where kept"
 """A query for `Policy.contexts`."""
 
@@ -82,7 +85,7 @@ def terms(prefix: str = "", values: Sequence[str] = (), counted: Sequence[str] =
     """
     lists = _whole(f"{prefix}lists", 20)
     weighted = {name: f"{lists} * {_whole(f'{prefix}{name}', 40)}" for name in (*_VALUES, *values)}
-    changed = {name: f"cast({prefix}{name} as bigint)" for name in ("differ", "unclicked", *counted)}
+    changed = {name: f"cast({prefix}{name} as bigint)" for name in (*CHANGES, *counted)}
     return {"contexts": "1", "lists": lists, **changed, **weighted}
 
 

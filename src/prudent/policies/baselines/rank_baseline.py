@@ -15,7 +15,8 @@ from prudent.engines.duckdb.engine import DuckDB
 from prudent.logs.log import as_log, recorded_names
 from prudent.policies.baselines.base import Baseline, baselines
 from prudent.policies.baselines.totals import fold
-from prudent.policies.plan import differences, only
+from prudent.policies.list_arrays import only
+from prudent.policies.plan import differences
 from prudent.policies.policy import Policy
 from prudent.policies.rank import check_outputs
 from prudent.policies.tables import CONTEXTS, EVIDENCE, append

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from prudent.base.arrays import BoolArray, FloatArray, IntArray
 from prudent.base.errors import PolicyError
-from prudent.base.text import number, percent
+from prudent.base.text import join_names, number, percent
 from prudent.bounds import Bound, bounds
 from prudent.counts.counts import Counts
 from prudent.policies.explain.by_rule import ruled
@@ -62,6 +62,11 @@ def explain(
         notes.append(f"{scored.bound} is an estimate without a bound: there are no intervals.")
     rules = ruled(settings.get("rules"))
     notes += rules.notes
+    if plausible := policy.manifest.results.get("plausible"):
+        notes.append(
+            f"The list has the best worst case under {join_names(plausible)}; the numbers are those of "
+            f"{settings['model']}, which alone might list other items."
+        )
     made_by = {key: str(settings[key]) for key in ("model", "bound", "baseline") if key in settings}
     worth = _worth(policy, contexts)
     return [
