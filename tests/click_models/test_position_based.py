@@ -257,6 +257,19 @@ def test_too_few_examination_probabilities() -> None:
         PositionBased(examination=(1,)).evidence(quick_counts(NO_CLICK))
 
 
+def test_dense_and_sparse_products_have_the_same_digits(monkeypatch: pytest.MonkeyPatch) -> None:
+    random = np.random.default_rng(5)
+    pair, position = np.nonzero(random.random((300, 6)) < 0.6)
+    shown = random.integers(5, 40, len(pair))
+    clicked = random.binomial(shown, random.beta(1.2, 5, 300)[pair] * 0.8**position).astype(float)
+    found = []
+    for few in (examination.FEW, 0):
+        monkeypatch.setattr(examination, "FEW", few)
+        found.append(examination.fit_em(pair, position + 1, shown.astype(float), clicked, 6, 0.01))
+    for one, other in zip(*found, strict=True):
+        assert one.tobytes() == other.tobytes()
+
+
 def test_a_sample_of_the_pairs_tells_the_same_examination(monkeypatch: pytest.MonkeyPatch) -> None:
     """2,000 of 8,000 pairs, of 60 impressions each: p has a standard error of about .01, so .04 is four of them."""
     random = np.random.default_rng(3)

@@ -130,6 +130,18 @@ def world_and_lists(name: str) -> tuple[World, IntArray]:
 
 
 @every_model
+def test_trials_are_those_of_the_evidence(name: str) -> None:
+    """To the bit, with parameters that are set and with fitted ones."""
+    world, items = world_and_lists(name)
+    lists, users = clicked(world, items[:5_000], np.random.default_rng(6)), world.users
+    for fitted in (users, users.model.fit(lists.cells, LENGTH, lists)):
+        trials, evidence = fitted.trials(lists.cells), fitted.evidence(lists.cells)
+        np.testing.assert_array_equal(trials.clicks, evidence.positive)
+        np.testing.assert_array_equal(trials.expected, evidence.expected)
+        np.testing.assert_array_equal(trials.squares, evidence.squares)
+
+
+@every_model
 def test_evidence_recovers_attraction_with_coverage(name: str) -> None:
     """The 5 % posterior quantile is above the truth for at most 12 % of the pairs; RMSE of the mean below .03.
 

@@ -4,8 +4,9 @@ from dataclasses import astuple
 
 import numpy as np
 from hypothesis import given
+from hypothesis import strategies as st
 
-from prudent.counts.lists import ListBatch
+from prudent.counts.lists import ListBatch, sorted_histogram
 from tests import reference
 from tests.strategies import as_batch, logs, quick_counts
 
@@ -32,4 +33,23 @@ def test_many_items_and_few_lists_go_the_same_way() -> None:
     # 10,000 more pairs, none of them shown: too many for a table of all possible cells.
     many = ListBatch(np.concatenate([few.context, np.ones(10_000, int)]), few.items, few.clicks, few.n)
     for actual, expected in zip(astuple(many.cells)[1:], astuple(few.cells)[1:], strict=True):
+        np.testing.assert_array_equal(actual, expected)
+
+
+@given(st.lists(st.tuples(st.integers(-3, 9), st.integers(1, 3)), max_size=30))
+def test_a_histogram_of_keys(rows: list[tuple[int, int]]) -> None:
+    keys, weight = np.array(rows, np.int64).reshape(-1, 2).T
+    for times in (weight, np.minimum(weight, 1)):
+        found, n = sorted_histogram(keys, times)
+        assert found.tolist() == sorted({key for key, _ in rows})
+        assert n.tolist() == [int(times[keys == key].sum()) for key in found]
+
+
+@given(logs(), st.integers(0, 2))
+def test_cells_without_a_context_are_those_of_the_other_lists(lists: list[reference.LoggedList], number: int) -> None:
+    shown = as_batch(lists)
+    left = np.arange(3) == number
+    rows = shown.list_context != number
+    other = ListBatch(shown.context, shown.items[rows], shown.clicks[rows], shown.n[rows])
+    for actual, expected in zip(astuple(shown.cells.without(left)), astuple(other.cells), strict=True):
         np.testing.assert_array_equal(actual, expected)

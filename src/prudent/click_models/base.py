@@ -17,7 +17,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from itertools import combinations, permutations
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
@@ -110,6 +110,14 @@ class Evidence:
         return tuple(field.name for field in fields(self) if isinstance(getattr(self, field.name), np.ndarray))
 
 
+class Trials(NamedTuple):
+    """A part of `Evidence`: one entry per pair."""
+
+    clicks: FloatArray
+    expected: FloatArray  # Σx
+    squares: FloatArray  # Σx²
+
+
 class ClickModel(Protocol):
     """How clicks come about; its settings are its fields."""
 
@@ -196,6 +204,11 @@ class FittedModel(ABC):
         """Clicks per examination of every pair, with half a click more: what the members of an ensemble compare."""
         evidence = self.evidence(cells).ranked
         return np.asarray((evidence.positive + 0.5) / (evidence.expected + 1))
+
+    def trials(self, cells: Cells) -> "Trials":
+        """Clicks and examinations of every pair alone, as `evidence` has them; here from there."""
+        evidence = self.evidence(cells)
+        return Trials(evidence.positive, evidence.expected, evidence.squares)
 
     @abstractmethod
     def predict(self, attraction: FloatArray, clicks: BoolArray | None = None) -> FloatArray:

@@ -18,6 +18,8 @@ With fewer, the ratio of the two examination probabilities would depend on a cli
 """
 MIN_IMPRESSIONS = 10
 """Impressions that an item needs at all positions together to take part in fitting p."""
+FEW = 32
+"""Positions up to which products with dense tables are faster than with sparse ones; the digits are the same."""
 _SEED = 20_240_611  # of the sample; any fixed number does
 _TINY = 1e-300  # keeps 0/0, of a pair without clicks, at 0
 
@@ -143,31 +145,38 @@ def _maximize(
         rest = -np.expm1(log_x)
         return hits * log_x + misses * np.log(rest), hits - misses * x / rest, misses * x / rest**2
 
-    def likelihood(log_theta: FloatArray, log_p: FloatArray) -> float:
-        seen = terms(log_theta[pair] + log_p[place], clicked, missed)[0].sum()
-        return float(seen + terms(log_theta, smooth, smooth)[0].sum() + terms(log_p, smooth, smooth)[0].sum())
+    def all_terms(log_theta: FloatArray, log_p: FloatArray) -> tuple[float, list[tuple[FloatArray, ...]]]:
+        """The likelihood, and the terms of impressions, of θ and of p."""
+        found = [
+            terms(log_theta[pair] + log_p[place], clicked, missed),
+            terms(log_theta, smooth, smooth),
+            terms(log_p, smooth, smooth),
+        ]
+        return float(found[0][0].sum() + found[1][0].sum() + found[2][0].sum()), found
 
     looked = np.bincount(pair, (clicked + missed) * np.exp(log_p)[place], minlength=pairs)
     log_theta = np.log((np.bincount(pair, clicked, minlength=pairs) + 0.2) / (looked + 1)).clip(-6.0, -0.2)
-    reached = likelihood(log_theta, log_p)
+    reached, found = all_terms(log_theta, log_p)
+    row = np.append(0, np.cumsum(np.bincount(pair, minlength=pairs)))  # the entries are sorted by pair and position
     for _ in range(200):
-        _, slope, bend = terms(log_theta[pair] + log_p[place], clicked, missed)
-        _, slope_theta, bend_theta = terms(log_theta, smooth, smooth)
-        _, slope_p, bend_p = terms(log_p, smooth, smooth)
+        (_, slope, bend), (_, slope_theta, bend_theta), (_, slope_p, bend_p) = found
         slope_theta = slope_theta + np.bincount(pair, slope, minlength=pairs)
         bend_theta = bend_theta + np.bincount(pair, bend, minlength=pairs)
         slope_p = slope_p + np.bincount(place, slope, minlength=positions)
         bend_p = bend_p + np.bincount(place, bend, minlength=positions)
-        shared = csr_array((bend, (pair, place)), shape=(pairs, positions))
-        share = csr_array((bend / bend_theta[pair], (pair, place)), shape=(pairs, positions))
-        left = np.diag(bend_p) - (shared.T @ share).toarray()
+        shared = csr_array((bend, place, row), shape=(pairs, positions))
+        share = csr_array((bend / bend_theta[pair], place, row), shape=(pairs, positions))
+        # Never two dense tables: their products go to as many threads as there are.
+        product = shared.T @ share.toarray() if positions <= FEW else (shared.T @ share).toarray()
+        left = np.diag(bend_p) - product
         move_p = np.linalg.solve(left, slope_p - share.T @ slope_theta)
         move_theta = (slope_theta - shared @ move_p) / bend_theta
         # Stay below log 1 = 0, and halve the step until it climbs, as far as rounding lets that be seen.
         step = min(1.0, 0.95 / max(1e-12, float(np.max(-move_theta / log_theta)), float(np.max(-move_p / log_p))))
-        while (higher := likelihood(log_theta + step * move_theta, log_p + step * move_p)) < reached - 1e-12 * abs(
-            reached
-        ):
+        while True:
+            higher, found = all_terms(log_theta + step * move_theta, log_p + step * move_p)
+            if not higher < reached - 1e-12 * abs(reached):
+                break
             step /= 2
         log_theta, log_p, reached = log_theta + step * move_theta, log_p + step * move_p, higher
         if np.sum(slope_theta * move_theta) + np.sum(slope_p * move_p) < 1e-9:  # twice what a full step can still gain

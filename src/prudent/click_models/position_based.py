@@ -9,7 +9,7 @@ import numpy as np
 from prudent.base.arrays import BoolArray, FloatArray, IntArray
 from prudent.base.errors import LogError, NotIdentifiedError, UsageError, did_you_mean
 from prudent.base.spec import as_number
-from prudent.click_models.base import ClickModel, Evidence, FittedModel, click_models, make_evidence
+from prudent.click_models.base import ClickModel, Evidence, FittedModel, Trials, click_models, make_evidence
 from prudent.click_models.examination import (
     bootstrap_em,
     fit_als,
@@ -148,6 +148,12 @@ class FittedPositionBased(FittedModel):
     def estimate(self, cells: Cells) -> FloatArray:
         """Clicks per expected examination."""
         return estimate(cells, self.examination[cells.position - 1])
+
+    def trials(self, cells: Cells) -> Trials:
+        """Clicks, Σp and Σp²."""
+        if getattr(self.model, "counts", "examined") == "weighted":
+            return super().trials(cells)
+        return Trials(cells.per_pair(cells.click), *expected_examinations(cells, self.examination[cells.position - 1]))
 
     def predict(self, attraction: FloatArray, clicks: BoolArray | None = None) -> FloatArray:
         """pₖθ, whatever else is clicked."""

@@ -8,12 +8,12 @@ import numpy as np
 
 from prudent.base.arrays import BoolArray, FloatArray, IntArray
 from prudent.base.errors import NotIdentifiedError, UsageError
-from prudent.click_models.base import ClickModel, Evidence, FittedModel, click_models
+from prudent.click_models.base import ClickModel, Evidence, FittedModel, Trials, click_models
 from prudent.click_models.browsing_fit import bootstrap_browsing, fit_browsing
 from prudent.click_models.examination import not_compared, per_position, separate_positions
 from prudent.click_models.positions import check_length, check_positions, read_probabilities, top_down
 from prudent.click_models.rewards import Reward
-from prudent.click_models.thinned_evidence import estimate, thinned_evidence
+from prudent.click_models.thinned_evidence import estimate, expected_examinations, thinned_evidence
 from prudent.counts.cells import Cells
 from prudent.counts.lists import ListBatch
 
@@ -142,6 +142,11 @@ class FittedUserBrowsing(FittedModel):
     def estimate(self, cells: Cells) -> FloatArray:
         """Clicks per expected examination."""
         return estimate(cells, self.examination[cells.position - 1, cells.prev])
+
+    def trials(self, cells: Cells) -> Trials:
+        """Clicks, Σγ and Σγ²."""
+        chance = self.examination[cells.position - 1, cells.prev]
+        return Trials(cells.per_pair(cells.click), *expected_examinations(cells, chance))
 
     def predict(self, attraction: FloatArray, clicks: BoolArray | None = None) -> FloatArray:
         """γₖⱼθ, with j where the last click above is, or with its distribution, carried from the top down."""

@@ -69,6 +69,19 @@ class Cells:
             n=n[kept].astype(np.float64),
         )
 
+    def without(self, contexts: BoolArray) -> "Cells":
+        """The same without the cells of these contexts, whose pairs stay, as ones that were never shown."""
+        left = ~contexts[self.context[self.pair]]
+        return replace(
+            self,
+            pair=self.pair[left],
+            position=self.position[left],
+            prev=self.prev[left],
+            click=self.click[left],
+            more=self.more[left],
+            n=self.n[left],
+        )
+
     def heaviest(self) -> "Cells":
         """The cells of enough contexts to learn position parameters from."""
         if self.pairs <= sampling.MOST_PAIRS and len(self.n) <= sampling.MOST_CELLS:

@@ -94,8 +94,7 @@ class ListBatch:
             cell = np.flatnonzero(table)
             n = table[cell]
         else:
-            cell, which = np.unique(cell, return_inverse=True)
-            n = np.bincount(which, weight)
+            cell, n = sorted_histogram(cell, weight)
         return codec.decode(cell, n.astype(np.float64, copy=False), self.context)
 
     @property
@@ -110,6 +109,18 @@ class ListBatch:
             self.clicks[inside],
             self.n.astype(np.uint64),
         )
+
+
+def sorted_histogram(keys: IntArray, weight: IntArray) -> tuple[IntArray, IntArray]:
+    """The distinct keys in their order, and the sum of the weights of each."""
+    if weight.sum() <= 2 * len(keys):  # most weigh 1: to sort each as often as it weighs takes a fifth of the time
+        keys = np.sort(np.repeat(keys, weight))
+        first = np.flatnonzero(np.diff(keys, prepend=keys[0] - 1)) if len(keys) else np.zeros(0, np.int64)
+        return keys[first], np.diff(first, append=len(keys))
+    order = np.argsort(keys)
+    keys = keys[order]
+    first = np.flatnonzero(np.diff(keys, prepend=keys[0] - 1))
+    return keys[first], np.add.reduceat(weight[order], first)
 
 
 class Counted(Protocol):

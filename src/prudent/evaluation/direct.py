@@ -27,6 +27,7 @@ from prudent.base.errors import NotIdentifiedError, PrudentWarning
 from prudent.click_models.base import ClickModel, FittedModel, click_models
 from prudent.click_models.rewards import ObservedReward
 from prudent.click_models.selection import Choice, candidates, refute, resolve
+from prudent.counts.cells import Cells
 from prudent.counts.lists import ListBatch
 from prudent.evaluation.holdout import CannotTellError, Holdout
 from prudent.evaluation.item_posterior import (
@@ -96,11 +97,11 @@ class Direct:
     @cached_property
     def fitted(self) -> FittedModel:
         """The parameters that contexts share, fitted to a sample of them."""
-        lists = self._learning.shown()
+        learning = self._learning
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", PrudentWarning)  # about the choice of auto, which `note` explains
             try:
-                return self.choice.model.fit(lists.cells, self.held.length, lists)
+                return self.choice.model.fit(learning.cells, self.held.length, learning.shown())
             except NotIdentifiedError as error:
                 raise CannotTellError(str(error)) from error
 
@@ -265,7 +266,7 @@ class Direct:
         replicates = []
         if self._few:
             for left in self._without_lists:
-                fitted = self._learn_again(left.shown())
+                fitted = self._learn_again(left.cells, left.shown())
                 counts = count_items(left, fitted)
                 theta = posterior_of(counts, fit_prior(counts, self.supported)).theta
                 replicates.append((theta, fitted))
@@ -273,9 +274,11 @@ class Direct:
         learning, probe = self._learning, self._probe
         group = np.random.default_rng(_SEED + 1).permutation(np.arange(learning.contexts) % GROUPS)
         of_probed = group[np.searchsorted(self._learned, self._probed)]
+        cells = learning.cells  # groups are of whole contexts: what is left out leaves no trace in the others
         for number in range(GROUPS):
             without = np.where(group[learning.context] == number, 0, learning.n)
-            fitted = self._learn_again(learning.shown(without))
+            lists = learning.shown(without) if self.fitted.model.whole_lists else None
+            fitted = self._learn_again(cells.without(group == number), lists)
             counts = count_items(probe, fitted)
             prior = fit_prior(counts, self.supported[self._probed] & (of_probed != number))
             replicates.append((posterior_of(counts, prior).theta, fitted))
@@ -299,12 +302,12 @@ class Direct:
         left = (held.n - (held.n + (shift + number) % GROUPS) // GROUPS for number in range(GROUPS))
         return [replace(held, lists=replace(held.lists, n=n)) for n in left]
 
-    def _learn_again(self, lists: ListBatch) -> FittedModel:
+    def _learn_again(self, cells: Cells, lists: ListBatch | None) -> FittedModel:
         model = self.fitted.model
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", PrudentWarning)
             try:
-                return model.fit(lists.cells, self.held.length, lists)
+                return model.fit(cells, self.held.length, lists)
             except NotIdentifiedError as error:
                 raise CannotTellError(
                     f"{model} is only just identified: without a twentieth of these lists it would not be. Hold out "

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from prudent.base.arrays import BoolArray, FloatArray, IntArray
 from prudent.click_models.base import ClickModel
 from prudent.click_models.rewards import ObservedReward
+from prudent.counts.cells import Cells
 from prudent.counts.lists import ListBatch
 
 NEVER = -2
@@ -153,6 +154,16 @@ class Holdout:
             None if self.propensity is None else self.propensity[rows],
         )
         return Holdout(lists, number[self.target[contexts]], self.known[contexts], self.upto[contexts], self.trained)
+
+    def chunk(self, first: int, last: int) -> "Holdout":
+        """The contexts from `first` up to but not including `last`; this holdout, which keeps its cells, for all."""
+        numbers = np.arange(self.contexts)
+        return self if last - first == self.contexts else self.only((numbers >= first) & (numbers < last))
+
+    @cached_property
+    def cells(self) -> Cells:
+        """The cells of its lists."""
+        return self.shown().cells
 
     def shown(self, n: IntArray | None = None) -> ListBatch:
         """The lists as click models take them, all of them or so many of each."""

@@ -73,9 +73,9 @@ def count_items(held: Holdout, fitted: FittedModel) -> ItemCounts:
     while first < held.contexts:
         done = lists[first - 1] if first else 0
         last = max(first + 1, int(np.searchsorted(lists, done + _CHUNK, side="right")))
-        chunk = held.only(context_mask(np.arange(first, last), held.contexts))
+        chunk = held.chunk(first, last)
         there = chunk.target >= 0
-        columns = _count_pairs(fitted, chunk.shown().cells)
+        columns = _count_pairs(fitted, chunk.cells)
         for table, column in zip((clicks, examined, squares, impressions, positions), columns, strict=True):
             table[first:last][there] = column[chunk.target[there]]
         first = last
@@ -89,10 +89,10 @@ def _count_pairs(fitted: FittedModel, cells: Cells) -> tuple[FloatArray, ...]:
     """Clicks, Σx, Σx², impressions and the sum of the logs of their positions, of every pair."""
     # Not n₊ + n₋, which serves bounds: where examinations are expectations, n₋ = max(0, Σx − ΣY) makes a whole trial of
     # an item that was shown once, and clicked, and its θ comes out too small.
-    evidence = fitted.evidence(cells)
+    trials = fitted.trials(cells)
     logs = cells.n * np.log(cells.position)
     positions = np.bincount(cells.pair, logs, minlength=cells.pairs).astype(np.float64, copy=False)
-    return evidence.positive, evidence.expected, evidence.squares, evidence.impressions, positions
+    return trials.clicks, trials.expected, trials.squares, cells.per_pair(), positions
 
 
 _STRENGTH = 0.5, 1_000.0  # limits of s
