@@ -249,10 +249,10 @@ def _show_choice(manifest: "Manifest") -> None:
     )
     if plausible := manifest.results.get("plausible"):
         summary = manifest.results["summary"]
-        hedged, lists = summary["hedged"], several(summary["contexts"], "list")
+        hedged, differ = summary["hedged"], "differs" if summary["hedged"] == 1 else "differ"
         say_wrapped(
-            f"The lists hold under {join_names(plausible)}: {hedged:,} of {lists} {'is' if hedged == 1 else 'are'} not "
-            f"the first choice of {model}, but better in the worst case."
+            f"The lists hold under {join_names(plausible)}: {hedged:,} of {several(summary['contexts'], 'list')} "
+            f"{differ} from the first choice of {model}, for a better worst case."
         )
 
 
