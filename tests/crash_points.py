@@ -47,6 +47,10 @@ COMMANDS: dict[str, list[str]] = {
         *("gate-contexts", "{}-better.parquet", "--log", "{}-parts/holdout.parquet", "-o", "out/mixed.parquet"),
         *("--estimator", "dm"),
     ],
+    "verify": [
+        *("verify", "{}-first.parquet", "--log", "{}.parquet", "-o", "out/metrics.json"),
+        *("--promised", "0.0{#}1"),
+    ],
     "compare": ["compare", "{}.parquet", "-o", "out/chart.svg", "--model", "cm", "--model", "dcm"],
     "tune": [
         *("tune", "{}-parts/train.parquet", "-o", "out/chart.svg", "--repetitions", "2", "--bound", "eb"),
@@ -94,6 +98,7 @@ def prepare(folder: Path) -> None:
             f"[i % 2, i % 3 // 2, 0] as clicks from range({200 + number}) t(i)) to '{name}.parquet'"
         )
         prudent.rank(f"{name}.parquet", model="cm", to=f"{name}-policy.parquet")
+        prudent.rank(f"{name}.parquet", model="cm", length=1, to=f"{name}-first.parquet")
     examination = "pbm(examination=[1, 0.7, 0.5, 0.4])"
     for number, name in enumerate(("one", "two"), start=1):  # logs whose order can be improved
         world: dict[str, Any] = {"contexts": 3, "items": (6, 8), "length": 4, "quality": -1, "exploration": 2}

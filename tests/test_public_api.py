@@ -89,6 +89,8 @@ CALLS: dict[str, Callable[..., Any]] = {
     "gate_contexts": lambda policy, log, **columns: prudent.gate_contexts(
         policy, log, estimator="dm(model=pbm)", **columns
     ).rows(),
+    "plan": lambda policy, log, **columns: prudent.plan(policy, log, lift=0.1, **columns).to_json(),
+    "verify": lambda policy, log, **columns: prudent.verify(policy, log, promised=0.5, **columns).to_json(),
     "judge": lambda policy, log, **columns: prudent.judge(log, "pbm", **columns).rows(),
     "rank": lambda policy, log, **columns: dict(prudent.rank(log, "pbm", **columns)),
     "rank_baseline": lambda policy, log, **columns: dict(prudent.rank_baseline(log, "pi", **columns)),

@@ -29,7 +29,9 @@ if TYPE_CHECKING:
     from prudent.evaluation.evaluate import evaluate
     from prudent.evaluation.gate import gate
     from prudent.evaluation.gate_contexts import gate_contexts
+    from prudent.evaluation.sample_size import plan
     from prudent.evaluation.tune import tune
+    from prudent.evaluation.verify import verify
     from prudent.logs import readers
     from prudent.logs.log import Log
     from prudent.policies import baselines
@@ -66,6 +68,7 @@ _HOMES = {
     "gate": "evaluation.gate",
     "gate_contexts": "evaluation.gate_contexts",
     "judge": "policies.judgments.judge",
+    "plan": "evaluation.sample_size",
     "rank": "policies.rank",
     "rank_baseline": "policies.baselines.rank_baseline",
     "readers": "logs",
@@ -73,6 +76,7 @@ _HOMES = {
     "simulate": "click_models.simulate",
     "split": "counts.split",
     "tune": "evaluation.tune",
+    "verify": "evaluation.verify",
 }
 """Every public name and the module that has it."""
 
@@ -98,6 +102,7 @@ __all__ = [
     "gate",
     "gate_contexts",
     "judge",
+    "plan",
     "rank",
     "rank_baseline",
     "readers",
@@ -105,6 +110,7 @@ __all__ = [
     "simulate",
     "split",
     "tune",
+    "verify",
 ]
 
 

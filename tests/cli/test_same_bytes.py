@@ -148,6 +148,14 @@ COMMANDS: Mapping[str, tuple[tuple[str, ...], Call]] = {
         ("gate", "policy.parquet", "--log", "holdout.parquet", "-e", "dm(model=pbm)", "--json"),
         lambda: prudent.gate("policy.parquet", HOLDOUT, estimator="dm(model=pbm)").to_json(),
     ),
+    "plan": (
+        ("plan", "policy.parquet", "--log", "holdout.parquet", "--lift", "2%", "--days", "7", "--json"),
+        lambda: prudent.plan("policy.parquet", HOLDOUT, lift=0.02, days=7).to_json(),
+    ),
+    "verify": (
+        ("verify", "policy.parquet", "--log", HOLDOUT, "--promised", "0.01", "-o", "{to}/metrics.prom", "--json"),
+        lambda: prudent.verify("policy.parquet", HOLDOUT, promised=0.01, to="python/metrics.prom").to_json(),
+    ),
     "gate per context": (
         (
             *("gate-contexts", "policy.parquet", "--log", "holdout.parquet", "-e", "dm(model=pbm)"),

@@ -15,7 +15,7 @@ from prudent.cli.options import app
 from tests.command import run_apart
 from tests.crash_points import COMMANDS
 
-READING = {"check", "evaluate", "gate"}
+READING = {"check", "evaluate", "gate", "plan"}
 """Commands that write nothing."""
 
 

@@ -1,5 +1,6 @@
 """A lower bound on the value of a whole list, at a stated level."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -41,16 +42,19 @@ def list_lower_bounds(evidence: Evidence, lists: Lists, scores: Scores, length: 
     lower = np.clip(scores.lower[lists.row], 0, 1)
     gap[lists.context, lists.rank - 1] = mean[lists.context, lists.rank - 1] - lower
     value = evidence.fitted.value
-    result = value(mean)
-    squares = np.zeros(contexts)
-    for k in range(length):
-        own = mean[:, k].copy()
-        mean[:, k] = 0
+    return np.maximum(value(mean) - np.sqrt(squared_gap(value, mean, gap)), 0.0)
+
+
+def squared_gap(value: Callable[[FloatArray], FloatArray], mean: FloatArray, gap: FloatArray) -> FloatArray:
+    """Σ (gₖ × gapₖ)² of every list, with gₖ the derivative of its value by the attraction at k."""
+    result, squares, rest = value(mean), np.zeros(len(mean)), mean.copy()
+    for k in range(mean.shape[1]):
+        rest[:, k] = 0
         # V is linear in θ at k: what the item adds, per θ.
-        slope = np.divide(result - value(mean), own, out=np.zeros(contexts), where=own > 0)
-        mean[:, k] = own
+        slope = np.divide(result - value(rest), mean[:, k], out=np.zeros(len(mean)), where=mean[:, k] > 0)
+        rest[:, k] = mean[:, k]
         squares += (slope * gap[:, k]) ** 2
-    return np.maximum(result - np.sqrt(squares), 0.0)
+    return np.asarray(squares)
 
 
 def list_promise(level: float | None, bound: str) -> str:
