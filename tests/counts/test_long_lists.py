@@ -36,6 +36,22 @@ def test_by_default_a_list_of_50_000_clicks_is_rejected_in_no_time() -> None:
     assert time.process_time() - start < 10  # 0.5 s; the rest is for a slow machine
 
 
+@pytest.mark.parametrize(("size", "click"), [(300_000, 0), (50_000, 1)])
+def test_of_a_holdout_too(size: int, click: int, tmp_path: Path) -> None:
+    """300,000 items without a click ended in a memory error in all of them."""
+    table = log(*[3] * 40, size)
+    clicks = [*[[1, 0, 0]] * 40, [click] * size]
+    table = table.set_column(2, "clicks", pa.array(clicks))
+    policy = prudent.Policy.from_table(pa.table({"context": ["q"], "items": [["item1", "item0"]]}), items="items")
+    start = time.process_time()
+    for judge in (prudent.evaluate, prudent.gate, prudent.gate_contexts):
+        with pytest.raises(LogError, match="1 × too many positions"):
+            judge(policy, table)
+    with pytest.raises(LogError, match="1 × too many positions"):
+        prudent.report(policy, table, to=tmp_path / "report.html")
+    assert time.process_time() - start < 20  # 0.5 s
+
+
 @pytest.mark.parametrize("limit", [0, 10_001, 1 << 31])
 def test_a_limit_is_a_whole_number(limit: int) -> None:
     """Above 32,767 `evaluate` and `gate` ended in an OverflowError."""

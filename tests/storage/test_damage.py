@@ -16,6 +16,7 @@ import prudent
 from prudent.base.errors import CountsError, LogError, PolicyError
 from prudent.policies import files as policy_files
 from prudent.storage.counts_file import COUNTS_VERSION
+from prudent.storage.database import Database
 from prudent.storage.files import manifest_path
 from tests.command import run
 
@@ -268,10 +269,49 @@ def test_a_log_that_prudent_wrote(log: Path, tmp_path: Path) -> None:
             prudent.count(file)
 
 
+@pytest.mark.parametrize("line", [1 << 30, 50], ids=["one line", "line breaks in quotes"])
 @pytest.mark.parametrize(("size", "code"), [(200_000, 0), (3_000_000, 3), (40_000_000, 3)])
-def test_a_field_above_the_limit(size: int, code: int, tmp_path: Path) -> None:
+def test_a_field_above_the_limit(size: int, code: int, line: int, tmp_path: Path) -> None:
     """A line of 40 MB was dropped without a word, and the list counted without it."""
     file = tmp_path / "log.csv"
-    file.write_text(f"impression,context,item,position,click\n1,c,a,1,0\n1,c,{'x' * size},2,1\n")
+    item = "\n".join(["x" * min(size, line)] * max(1, size // line))
+    file.write_text(f'impression,context,item,position,click\n1,c,a,1,0\n1,c,"{item}",2,1\n2,c,a,1,0\n2,c,b,2,1\n')
     done = run("count", file, "--layout", "rows", "-o", tmp_path / "counts.parquet")
     assert (done.code, "log.csv" in done.text) == (code, code == 3), done.text
+    if code == 0:
+        assert prudent.Counts.read(tmp_path / "counts.parquet").tally.lists == 2
+
+
+READERS = {"ubi": "ubi.jsonl", "yandex": "yandex.tsv"}
+CORPUS = Path(__file__).parents[1] / "corpus"
+
+
+@pytest.mark.parametrize("name", READERS)
+@pytest.mark.parametrize("at", [-5, -2])
+def test_a_gzipped_log_of_another_format(name: str, at: int, tmp_path: Path) -> None:
+    """Its checksum, and its length."""
+    damaged = bytearray(gzip.compress((CORPUS / READERS[name]).read_bytes()))
+    damaged[at] ^= 4
+    file = tmp_path / f"{READERS[name]}.gz"
+    file.write_bytes(damaged)
+    with pytest.raises(LogError, match=rf"{READERS[name]}\.gz.* damaged"):
+        prudent.count(file, format=name)
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_a_log_of_another_format_that_changes_while_it_is_read(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / READERS[name]
+    file.write_bytes((CORPUS / READERS[name]).read_bytes())
+    connect = Database.connect
+
+    def and_write(self: Database, **how: Any) -> Any:
+        with file.open("ab") as written:
+            written.write(b"\n")
+        return connect(self, **how)
+
+    assert prudent.count(file, format=name, max_rejected=1).tally.lists
+    monkeypatch.setattr(Database, "connect", and_write)
+    with pytest.raises(LogError, match=rf"{READERS[name]} changed while it was read"):
+        prudent.count(file, format=name, max_rejected=1)
