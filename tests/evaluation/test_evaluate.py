@@ -26,6 +26,9 @@ from tests.evaluation import reference
 from tests.evaluation.reference import Logged
 from tests.evaluation.small import TRAINED_ELSEWHERE
 
+LOOKS_AT_NOBODY: dict[str, Any] = {"acknowledge": "confounding"}
+"""A log of two orders of two items cannot show whether production looks at the user."""
+
 POLICY = {"q": ("a", "b"), "r": ("c",), "elsewhere": ("a",)}
 
 
@@ -60,7 +63,7 @@ def policy_file(path: Path, lists: Mapping[str, tuple[str, ...]]) -> Path:
                 "stay": numbers,
                 "positive": numbers,
                 "negative": numbers,
-                "impressions": pa.array([1] * len(rows), pa.int64()),
+                "impressions": pa.array([int(one != "elsewhere") for one in context], pa.int64()),
             }
         ),
         path,
@@ -344,20 +347,20 @@ def two_policies(tmp_path: Path, good: dict[str, tuple[str, ...]]) -> tuple[prud
 def test_a_better_policy_passes_and_a_worse_one_does_not(tmp_path: Path, estimator: str) -> None:
     log, good = two_orders()
     better, worse = two_policies(tmp_path, good)
-    verdict = prudent.gate(better, log, estimator=estimator)
+    verdict = prudent.gate(better, log, estimator=estimator, **LOOKS_AT_NOBODY)
     assert verdict.passed
     assert verdict.estimate.lift_low is not None
     assert verdict.estimate.lift_low > 0
     assert verdict.why.startswith(f"{estimator} ({in_words(estimator)}): lift +")
     assert "with confidence 95%, above 0%" in verdict.why
-    assert not prudent.gate(worse, log, estimator=estimator)
+    assert not prudent.gate(worse, log, estimator=estimator, **LOOKS_AT_NOBODY)
 
 
 def test_a_gate_can_ask_for_more(tmp_path: Path) -> None:
     log, good = two_orders()
     better, _ = two_policies(tmp_path, good)
-    usual = prudent.gate(better, log, estimator="ips")
-    high = prudent.gate(better, log, estimator="ips", min_lift=2.0)
+    usual = prudent.gate(better, log, estimator="ips", **LOOKS_AT_NOBODY)
+    high = prudent.gate(better, log, estimator="ips", min_lift=2.0, **LOOKS_AT_NOBODY)
     sure = prudent.gate(better, log, estimator="ips", confidence=0.99)
     assert (usual.passed, high.passed) == (True, False)
     about_the_goal = {name: getattr(high.estimate, name) for name in ("sensitivity", "margin")}
@@ -402,7 +405,7 @@ def test_the_gate_context_by_context(tmp_path: Path) -> None:
     log, good = two_orders()
     good["unseen"] = ("good",)
     policy = prudent.Policy.read(policy_file(tmp_path / "p.parquet", good))
-    mixture = gate_contexts(policy, log)
+    mixture = gate_contexts(policy, log, **LOOKS_AT_NOBODY)
     assert (mixture.better, mixture.same, mixture.unsure, mixture.unseen) == (9, 0, 1, 1)
     assert mixture.passed
     mixture.policy.write(tmp_path / "mixed.parquet")
@@ -434,7 +437,7 @@ def test_a_mixed_policy_claims_no_bound_for_the_lists_that_stay(tmp_path: Path) 
             },
         ),
     )
-    mixed = gate_contexts(policy, log).policy
+    mixed = gate_contexts(policy, log, **LOOKS_AT_NOBODY).policy
     assert set(mixed.manifest.settings) == {"length", "mixed"}
     assert set(mixed.manifest.results) == {"mixed"}
     assert mixed.manifest.prudent == prudent.__version__
@@ -450,7 +453,7 @@ def test_a_mixed_policy_claims_no_bound_for_the_lists_that_stay(tmp_path: Path) 
 
 def test_rows_that_keep_the_logged_list_are_what_the_page_says(tmp_path: Path) -> None:
     log, good = two_orders()
-    mixture = gate_contexts(prudent.Policy.read(policy_file(tmp_path / "p.parquet", good)), log)
+    mixture = gate_contexts(prudent.Policy.read(policy_file(tmp_path / "p.parquet", good)), log, **LOOKS_AT_NOBODY)
     rows = mixture.policy.lists().filter("context = 'q9'").fetchall()
     assert len(rows) == 2
     for *_, lower, mean, _, _, positive, negative, _ in rows:
@@ -540,7 +543,7 @@ def test_evaluate_for_machines(files: tuple[Path, Path]) -> None:
 
 
 def test_gate_says_yes_or_no(files: tuple[Path, Path], tmp_path: Path) -> None:
-    gate = "gate", files[0], "--log", files[1]
+    gate = "gate", files[0], "--log", files[1], "--acknowledge", "confounding"
     done = run(*gate, "-e", "prefix-ips")
     assert (done.code, done.out[:4]) == (0, "pass")
     done = run(*gate, "-e", "prefix-ips", "--min-lift", "3", "--json")
@@ -558,10 +561,10 @@ def test_gate_says_yes_or_no(files: tuple[Path, Path], tmp_path: Path) -> None:
 def test_a_mixture_in_words(tmp_path: Path) -> None:
     log, good = two_orders()
     better, worse = two_policies(tmp_path, {"q0": good["q0"]})
-    assert gate_contexts(better, log).why.startswith(
+    assert gate_contexts(better, log, **LOOKS_AT_NOBODY).why.startswith(
         "1 of 1 context gets the policy's list: better than the incumbent list"
     )
-    why = gate_contexts(worse, log).why
+    why = gate_contexts(worse, log, **LOOKS_AT_NOBODY).why
     assert why.startswith(
         "no context gets the policy's list: none is better than the incumbent list with confidence 95%; "
     )
@@ -624,4 +627,4 @@ def test_paths_will_do(files: tuple[Path, Path]) -> None:
     one = prudent.evaluate(policy, str(log), estimator="ips")
     assert one.to_json() == prudent.evaluate(prudent.Policy.read(policy), prudent.Log(log), estimator="ips").to_json()
     assert prudent.gate(str(policy), log).passed == prudent.gate(policy, prudent.Log(log)).passed
-    assert gate_contexts(policy, log).better == 9
+    assert gate_contexts(policy, log, **LOOKS_AT_NOBODY).better == 9

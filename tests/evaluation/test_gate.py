@@ -1,6 +1,7 @@
 """What may judge what: lists of different lengths, lists a policy has learned from, and policies that are none."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -113,14 +114,15 @@ def test_few_lists_and_lists_that_are_alike_are_not_enough_for_a_yes() -> None:
     logged = [Logged("q", ("a", "b"), (int(i % 10 > 0), 0), (1.0, 1.0)) for i in range(60)]
     lucky = [Logged("q", ("b", "a"), (1, 0), (1.0, 1.0))] * 4
     asked = gate_settings(-0.5, 0.95, "clicks", "bootstrap", 200, 0)
-    verdict = decide(arrays(logged + lucky, {"q": ("b", "a")}), parse("ips"), asked, -0.5)
+    blind: dict[str, Any] = {"acknowledge": "confounding"}
+    verdict = decide(arrays(logged + lucky, {"q": ("b", "a")}), parse("ips"), asked, -0.5, **blind)
     assert verdict.estimate.lift_low is not None
     assert -0.5 < verdict.estimate.lift_low < 0
     assert verdict.verdict == "unknown"
     assert verdict.why.endswith(
         "But: effective sample size 4, below 30; hold out more lists, or rank shorter ones (--length)"
     )
-    many = decide(arrays(logged + lucky * 10, {"q": ("b", "a")}), parse("ips"), asked, -0.5)
+    many = decide(arrays(logged + lucky * 10, {"q": ("b", "a")}), parse("ips"), asked, -0.5, **blind)
     assert many.passed
     same = [Logged("q", ("a", "b"), (1, 0), (1.0, 1.0))] * 60
     alike = decide(arrays(same, {"q": ("a", "b")}), parse("ips"), asked, -0.5)

@@ -13,7 +13,8 @@ from prudent.base.arrays import IntArray
 from prudent.base.errors import UsageError
 from prudent.evaluation.estimators import parse
 from prudent.evaluation.gate import decide, gate_settings
-from prudent.evaluation.repeats import find_repeats
+from prudent.evaluation.holdout_log import open_holdout
+from prudent.evaluation.repeats import find_repeats, repeated_lists
 from tests.evaluation.reference import Logged
 from tests.evaluation.small import arrays
 
@@ -50,6 +51,24 @@ def test_some_lists_that_are_logged_twice_are_found_where_chance_rarely_repeats_
         found = find_repeats(n + (rng.random(len(n)) < 0.2))
         assert found.factor == 2
         assert found.variance == pytest.approx(1 + 2 * 0.2 / 1.2, abs=0.08)
+
+
+def test_lists_with_a_click_that_are_logged_again() -> None:
+    """All lists together do not show it: half of them occur as often as they were shown."""
+    policy = prudent.Policy.from_table(pa.table({"context": ["q0"], "items": [["b", "a"]]}), items="items")
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        clicks = (rng.random((900, 2)) < (0.4, 0.2)).astype(int).tolist()
+        rows = [
+            {"context": f"q{i % 15}", "items": ["b", "a"] if rng.random() < 0.5 else ["a", "b"], "clicks": clicks[i]}
+            for i in range(900)
+        ]
+        again = pa.Table.from_pylist([row for row in rows for _ in range(1 + any(row["clicks"]))])
+        held = open_holdout(policy, again, None, 0.0).lists
+        assert repeated_lists(held).factor == 2
+        assert 1 < repeated_lists(held).variance < 2
+        once = open_holdout(policy, pa.Table.from_pylist(rows), None, 0.0).lists
+        assert repeated_lists(once).factor == 1
 
 
 def shown(seed: int, lists: int) -> pa.Table:

@@ -250,7 +250,8 @@ class GateOptions:
         list[str] | None,
         option(
             "--acknowledge",
-            help="A refusal to take responsibility for: click-model, confounding, provenance, repeats, trust-bias.",
+            help="A refusal to take responsibility for: click-model, confounding, provenance, repeats, selection, "
+            "trust-bias.",
         ),
     ] = None
     personalised: Annotated[

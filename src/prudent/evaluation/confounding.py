@@ -25,7 +25,7 @@ personalised: weakly enough to be missed, strongly enough to matter, or in betwe
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -38,6 +38,10 @@ LEVEL = 0.05
 """The p-value up to which there is evidence of confounding."""
 HIDDEN = 0.8416
 """Standard errors of the variance between lists that a log may hide: the normal quantile of 80 %."""
+UNTESTED = 1.0
+"""The bias that a log may hide in which lists vary, but no impression of an item can be compared with another one, as
+where every context has two lists without an item at the same position: clicks twice as high as those of other users.
+"""
 PERMUTATIONS = 199
 MOST_IMPRESSIONS = 100_000
 """Impressions to test, of a sample of contexts with all of their lists."""
@@ -52,7 +56,9 @@ class Confounding:
     p_value: float
     bias: float  # standard deviation of an item's click rate between lists, relative to the rate
     bias_high: float  # its upper limit, with confidence 95 %
-    hidden: float  # what the log may hide of it, whether or not it is found: the upper limit, with confidence 80 %
+    # What the log may hide of it, whether or not it is found: the upper limit, with confidence 80 %; `UNTESTED` where
+    # nothing can be compared.
+    hidden: float
     impressions: int  # in cells with clicks and skips
 
     @property
@@ -94,7 +100,14 @@ def detect_confounding(lists: ListBatch, permutations: int = PERMUTATIONS, seed:
         total = neighbours.sum_of_squares(residual)
         return total, total * scale
 
-    return permutation_test(impressions, measure, permutations, rng)
+    test = permutation_test(impressions, measure, permutations, rng)
+    return replace(test, hidden=UNTESTED) if not scale and lists_vary(lists) else test
+
+
+def lists_vary(lists: ListBatch) -> bool:
+    """Whether some context shows other items, or in another order, at times; else nothing is chosen by the user."""
+    _, first, number = np.unique(lists.list_context, return_index=True, return_inverse=True)
+    return bool(np.any(lists.items != lists.items[first[number.reshape(-1)]]))
 
 
 def without_clicks_above(lists: ListBatch, rng: np.random.Generator) -> Impressions:

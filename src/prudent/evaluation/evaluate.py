@@ -20,7 +20,7 @@ from prudent.evaluation.holdout import Holdout
 from prudent.evaluation.holdout_log import HoldoutLog, PolicyLike, open_holdout
 from prudent.evaluation.intervals import Estimate, IntervalName, Settings, estimate
 from prudent.evaluation.propensities import check_propensities
-from prudent.evaluation.repeats import find_repeats
+from prudent.evaluation.repeats import repeated_lists
 from prudent.evaluation.sensitivity import LARGEST_GAMMA
 from prudent.storage.manifest import Manifest, Source
 
@@ -128,6 +128,8 @@ class Evaluation(Result):
         notes = [f"{', '.join(names)}: {why}" for why, names in by_reason.items()]
         if repeats := self.manifest.results.get("repeats"):
             notes.append(f"Repeats: {repeats}.")
+        if selection := self.manifest.results.get("selection"):
+            notes.append(f"Selection: {selection}.")
         return [*notes, *(f"Hidden confounding: {text}." for text in self._confounding)]
 
     @property
@@ -316,7 +318,8 @@ def evaluate_holdout(holdout: HoldoutLog, estimators: Sequence[Estimator], setti
             "confounding": None if test is None else asdict(test),
             "confounded_by": [str(one) for one in holdout.segments if one.found],
             "improper_propensities": check_propensities(held),
-            "repeats": str(repeats) if (repeats := find_repeats(held.n)).factor > 1 else "",
+            "repeats": str(repeats) if (repeats := repeated_lists(held)).factor > 1 else "",
+            "selection": holdout.selection,
             "positions": positions_compared(held),
         },
     )

@@ -52,8 +52,8 @@ def gate(
         ``segment=["device", "member"]``, the test for confounding also compares the values of these columns.
     acknowledge
         Refusals that you take the responsibility for: ``"click-model"``, ``"confounding"``, ``"trust-bias"``,
-        ``"repeats"`` of lists and ``"provenance"``: that the policy was not trained on the log. The verdict records
-        what they said.
+        ``"repeats"`` of lists, their ``"selection"``, and ``"provenance"``: that the policy was not trained on the log.
+        The verdict records what they said.
     personalised
         Production chooses lists by something about the user that is not in the context. Without propensities no
         estimate is valid then, whether or not the log shows it.
@@ -87,6 +87,7 @@ def gate_holdout(
         "leakage": holdout.leakage,
         "origin": unknown_origin(holdout.policy.manifest),
         "segments": () if holdout.leakage else holdout.segments,
+        "selection": holdout.selection,
     }
     return decide(holdout.lists, estimator, settings, min_lift, min_support, **found, **users)
 
@@ -114,13 +115,18 @@ def decide(
     *,
     leakage: str = "",
     origin: str = "",
+    selection: str = "",
     acknowledge: Sequence[str] | str = (),
     personalised: bool = False,
     segments: Sequence[SegmentTest] = (),
 ) -> Verdict:
-    """The verdict on a holdout as arrays; `leakage` is why it is none, `origin` why nobody knows whether it is one."""
+    """The verdict on a holdout as arrays.
+
+    `leakage` is why it is none, `origin` why nobody knows whether it is one, `selection` why it does not stand for all
+    lists that were logged.
+    """
     accepted = read_acknowledged(acknowledge)
-    (one,) = estimate(held, [estimator], settings, min_lift=min_lift)
+    (one,) = estimate(held, [estimator], settings, min_lift=min_lift, any_seed=True)
     confounding = None if held.propensity is not None or leakage else detect_confounding(held.shown())
     refused = refusals(
         held,
@@ -130,6 +136,7 @@ def decide(
         min_support=min_support,
         leakage=leakage,
         origin=origin,
+        selection=selection,
         personalised=personalised,
         confounding=confounding,
         segments=segments,

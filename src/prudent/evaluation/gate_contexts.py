@@ -150,7 +150,7 @@ def gate_contexts(
     >>> lists = (("a", "b", 1, 0), ("b", "a", 1, 0), ("a", "b", 0, 0), ("b", "a", 0, 0), ("a", "b", 1, 0))
     >>> log = [{"context": "shoes", "items": [a, b], "clicks": [c, d]} for a, b, c, d in lists * 20]
     >>> policy = prudent.Policy.from_table(pa.Table.from_pylist(log[1:2]), items="items")
-    >>> known = {"estimator": "dm(model=pbm)", "acknowledge": "provenance"}
+    >>> known = {"estimator": "dm(model=pbm)", "acknowledge": ["confounding", "provenance"]}
     >>> mixture = prudent.gate_contexts(policy, pa.Table.from_pylist(log), **known)
     >>> mixture.better, dict(mixture.policy)
     (0, {'shoes': ['a', 'b']})

@@ -21,6 +21,7 @@ from prudent.engines.duckdb.engine import DuckDB
 from prudent.evaluation.confounding_by_segment import SegmentedLists, SegmentTest, detect_by_segments
 from prudent.evaluation.holdout import Holdout, make_holdout
 from prudent.evaluation.leakage import find_leakage, find_same_lists
+from prudent.evaluation.selection import find_selection
 from prudent.evaluation.target import find_target, read_lists_of
 from prudent.logs.log import Log, as_log
 from prudent.policies.policy import Policy, as_policy
@@ -58,6 +59,12 @@ class HoldoutLog:
         connection.execute("create table policy as from given")
         connection.unregister("given")
         return connection
+
+    @cached_property
+    def selection(self) -> str:
+        """Why its lists do not stand for all that were logged; empty where there is no sign of it."""
+        lists = int(self.lists.logged[self.lists.known].sum())
+        return find_selection(self.policy, self.names.contexts, self.log, self.tally, lists)
 
     @cached_property
     def segments(self) -> tuple[SegmentTest, ...]:

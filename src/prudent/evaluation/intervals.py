@@ -87,11 +87,17 @@ class Estimate:
 
 
 def estimate(
-    held: Holdout, estimators: Sequence[Estimator], settings: Settings, *, min_lift: float = 0.0
+    held: Holdout,
+    estimators: Sequence[Estimator],
+    settings: Settings,
+    *,
+    min_lift: float = 0.0,
+    any_seed: bool = False,
 ) -> tuple[Estimate, ...]:
     """The estimate of each estimator on the same holdout, from the same bootstrap replicates.
 
-    `min_lift` is the lift to beat, which the sensitivity is about.
+    `min_lift` is the lift to beat, which the sensitivity is about. With `any_seed`, the variance of a lift is at least
+    what the bootstrap tends to with ever more replicates, to first order: no seed makes its interval narrower.
     """
     parts = [_contributions(held, estimator, settings) for estimator in estimators]
     earned = held.reward(settings.reward)
@@ -109,7 +115,8 @@ def estimate(
         if totals is None:
             intervals = _bernstein_intervals(held, part, earned, settings)
         else:
-            intervals = _bootstrap_intervals(held, part, earned, totals[:, at : at + 4], settings.confidence)
+            least = _limit_of_variance(held, part, earned) if any_seed else 0.0
+            intervals = _bootstrap_intervals(held, part, earned, totals[:, at : at + 4], settings.confidence, least)
         at += 4
         estimates.append(_estimate(str(estimator), held, part, intervals, settings.reward, min_lift))
     return tuple(estimates)
@@ -199,7 +206,7 @@ _BLOCK = 8_192  # lists with random numbers of their own: another size makes oth
 
 
 def _bootstrap_intervals(
-    held: Holdout, part: Contributions, earned: FloatArray, totals: FloatArray, confidence: float
+    held: Holdout, part: Contributions, earned: FloatArray, totals: FloatArray, confidence: float, least: float
 ) -> _Intervals:
     lists = float(held.n[part.counted].sum())
     logged = float(np.sum(held.n * earned * part.counted) / lists)
@@ -214,10 +221,21 @@ def _bootstrap_intervals(
     of_logged = student_interval(logged, means.var(ddof=1), min(lists, float(len(values))), confidence)
     if logged == 0:
         return _Intervals(logged, of_logged, of_value, None)
-    spread = (values / means - 1).var(ddof=1) + part.extra_variance / logged**2
+    spread = max(least, (values / means - 1).var(ddof=1)) + part.extra_variance / logged**2
     return _Intervals(
         logged, of_logged, of_value, student_interval(part.value / logged - 1, spread, effective, confidence)
     )
+
+
+def _limit_of_variance(held: Holdout, part: Contributions, earned: FloatArray) -> float:
+    """The variance of a replicate's lift, from the derivative of the lift by how often each list is in it."""
+    lists, shares = float(np.sum(held.n * part.counted)), float(np.sum(held.n * part.share))
+    logged = float(np.sum(held.n * earned * part.counted)) / lists
+    if not logged or not shares:
+        return 0.0
+    value = (part.gain - part.value * part.share) / shares
+    mean = (earned - logged) * part.counted / lists
+    return float(np.sum(held.n * (value / logged - part.value * mean / logged**2) ** 2))
 
 
 def replicate(columns: Sequence[FloatArray | BoolArray], n: IntArray, replicates: int, seed: int) -> FloatArray:

@@ -12,13 +12,13 @@ from prudent.evaluation.evaluate import doubts, in_words
 from prudent.evaluation.holdout import Holdout
 from prudent.evaluation.intervals import Estimate, Settings
 from prudent.evaluation.propensities import check_propensities
-from prudent.evaluation.repeats import find_repeats
+from prudent.evaluation.repeats import repeated_lists
 from prudent.evaluation.trust_bias import LEVEL, trust_bias
 
 MIN_SUPPORT = 0.5
 """The share with support, of the lists that the policy changes, below which the gate cannot tell."""
 
-ACKNOWLEDGEABLE = ("click-model", "confounding", "provenance", "repeats", "trust-bias")
+ACKNOWLEDGEABLE = ("click-model", "confounding", "provenance", "repeats", "selection", "trust-bias")
 """Refusals that a user may take the responsibility for; the verdict keeps them."""
 
 
@@ -50,6 +50,7 @@ def refusals(
     min_support: float,
     leakage: str,
     origin: str,
+    selection: str,
     personalised: bool,
     confounding: Confounding | None,
     segments: Sequence[SegmentTest] = (),
@@ -71,7 +72,8 @@ def refusals(
         )
     every = [
         Refusal("provenance", origin),
-        Refusal("repeats", str(repeats) if (repeats := find_repeats(held.n)).factor > 1 else ""),
+        Refusal("repeats", str(repeats) if (repeats := repeated_lists(held)).factor > 1 else ""),
+        Refusal("selection", selection),
         Refusal("sample", few),
         Refusal("click-model", one.doubt.removesuffix(".")),
         Refusal("support", support),
@@ -90,14 +92,12 @@ def _confounded(held: Holdout, one: Estimate, confounding: Confounding | None, p
             "production is personalised and the log has no propensities: items were shown to users who like them; log "
             "propensities and name their column (--propensity)"
         )
-    if confounding is None:
-        return ""
-    if confounding.found:
+    if confounding is not None and confounding.found:
         return (
             f"{confounding}, as where production chooses them by something about the user; log propensities "
             "(--propensity), or find out by which column (--segment) and make it part of the context"
         )
-    if not one.margin or one.margin >= confounding.hidden:
+    if confounding is None or not one.margin or one.margin >= confounding.hidden:
         return ""
     return (
         "the log could hide a personalisation of production that undoes this lift: clicks at places that change may be "

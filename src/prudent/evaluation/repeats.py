@@ -13,6 +13,7 @@ import numpy as np
 from scipy.special import bdtrc
 
 from prudent.base.arrays import FloatArray, IntArray
+from prudent.evaluation.holdout import Holdout
 
 MOST_ERRORS = 4.0
 """Standard errors by which a number of lists may exceed what a mixture allows."""
@@ -37,11 +38,21 @@ class Repeats(NamedTuple):
         )
 
 
+def repeated_lists(held: Holdout) -> Repeats:
+    """How often lists of a holdout were logged: all of them or, as where a click is sent again, those with a click."""
+    every, clicked = find_repeats(held.n), held.clicks.any(axis=1)
+    if every.factor > 1 or not clicked.any():
+        return every
+    found = find_repeats(held.n[clicked])
+    share = float(held.n[clicked].sum() / held.n.sum())
+    return Repeats(found.factor, 1 + (found.variance - 1) * share)
+
+
 def find_repeats(n: IntArray) -> Repeats:
     """How often lists were logged, where `n` is how often each distinct list occurs."""
     by_number = np.bincount(np.minimum(n, LARGEST + 2), minlength=LARGEST + 3).astype(np.float64)
     for k in range(LARGEST, 1, -1):  # all of them
-        if np.mean(n % k == 0) > NEARLY_ALL and (_multiples(n, k) or _excess(by_number, k)):
+        if np.mean(n % k == 0) > NEARLY_ALL and (_multiples(n, k) or _excess(by_number, k) or _most(n, k)):
             return Repeats(k, float(k))
     for k in range(2, LARGEST + 1):  # some of them
         if _multiples(n, k):
@@ -49,6 +60,11 @@ def find_repeats(n: IntArray) -> Repeats:
         if repeated := _excess(by_number, k):
             return Repeats(k, 1 + (k - 1) * k * repeated / float(n.sum()))
     return Repeats(1, 1.0)
+
+
+def _most(n: IntArray, k: int) -> bool:
+    """Whether more of the lists occur a multiple of k times than by chance, which is at most every second one."""
+    return float(bdtrc(int(np.sum(n % k == 0)) - 1, len(n), 0.5)) < LEVEL
 
 
 def _multiples(n: IntArray, k: int) -> bool:
