@@ -171,10 +171,10 @@ def test_each_engine_counts_its_own(quick: SparkSession) -> None:
 
 def test_a_folder_has_the_tally_of_all_tasks(quick: SparkSession, tmp_path: Path) -> None:
     """Tasks write it beside their counts, once, also where Spark repeats a task."""
-    given = table([*SMALL, ("shoes", ("a", "a"), (0, 1)), (None, ("a",), (1,))])
+    given = table([*SMALL, ("shoes", ("a", "a"), (0, 1)), ("shoes", (), ())])
     log = prudent.Log(quick.createDataFrame(given))
     counts = prudent.count(log, engine=prudent.Spark(quick), to=tmp_path / "counts", max_rejected=1)
-    assert counts.tally == Tally(3, {"duplicate item in a list": 1, "context missing": 1})
+    assert counts.tally == Tally(3, {"empty list": 1, "duplicate item in a list": 1})
 
 
 def test_full_disk_is_not_the_fault_of_the_log(quick: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
