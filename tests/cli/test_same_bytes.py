@@ -29,6 +29,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
             prudent.count(prudent.Log(f"{part}.parquet"), to="days", day=day)
         items = "select distinct context, unnest(items) as item from 'log.parquet' order by all"
         duckdb.execute(f"copy (from ({items}) where item % 2 = 0) to 'candidates.csv' (header)")
+        duckdb.execute("copy (select 1000 as context, item from 'candidates.csv') to 'unseen.csv' (header)")
         brands = "select item, item % 3 as brand from 'candidates.csv' group by item order by item"
         duckdb.execute(f"copy ({brands}) to 'groups.csv' (header)")
         counts = prudent.count(prudent.Log("train.parquet"), to="counts.parquet")
@@ -102,6 +103,10 @@ COMMANDS: Mapping[str, tuple[tuple[str, ...], Call]] = {
     "rank candidates": (
         ("rank", "counts.parquet", *POLICY, "--candidates", "candidates.csv", "--min-lists", "2", "--json"),
         rank("counts.parquet", candidates="candidates.csv", min_lists=2),
+    ),
+    "rank unseen contexts": (
+        ("rank", "counts.parquet", *POLICY, "--candidates", "unseen.csv", "--unseen", "--groups", "item", "--json"),
+        rank("counts.parquet", candidates="unseen.csv", unseen=True, groups="item"),
     ),
     "rank with groups": (
         (

@@ -6,11 +6,13 @@ from urllib.parse import urlsplit
 import duckdb
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import prudent
 from prudent.base.errors import LogError, UsageError
 from prudent.counts.cells import Cells
-from prudent.counts.groupings import OF_CONTEXTS, OF_ITEMS, Derived, GroupBy, keys_of, open_groupings
+from prudent.counts.groupings import OF_CONTEXTS, OF_ITEMS, GroupBy, keys_of, open_groupings
 from prudent.counts.groups import NO_GROUP
 from prudent.counts.index import Part
 from prudent.storage.run import NameColumn
@@ -49,19 +51,30 @@ def test_hosts() -> None:
         "https://",
         "ftp://other.org/file.txt",
     ]
-    found = Derived(OF_ITEMS["host"])(names(*urls))
+    found = OF_ITEMS["host"](names(*urls))
     assert same(found) == [[0, 1, 2, 3], [4, 9]]
     for row, url in enumerate(urls):
         host = (urlsplit(url if "//" in url else f"//{url}").hostname or "").removeprefix("www.")
         assert (found[row] != NO_GROUP) == ("." in host)
-    assert not Derived(OF_ITEMS["host"])(names(7, 8)).any(), "integers have no host"
+    assert not OF_ITEMS["host"](names(7, 8)).any(), "integers have no host"
 
 
 def test_queries_in_normal_form() -> None:
-    found = Derived(OF_CONTEXTS["query"])(
+    found = OF_CONTEXTS["query"](
         names("Running  shoes", "shoes running", "shoes, RUNNING!", "running shoe", "Ünï", "ünï ", "?!", "")
     )
     assert same(found) == [[0, 1, 2], [3], [4, 5]]
+
+
+assigned = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs", "Cn"]), max_size=4)
+
+
+@settings(max_examples=100, deadline=None)
+@given(texts=st.lists(assigned | st.text("Ab.:/@?#wW-éẞ́ 1ﬁ²Σİ", max_size=12), min_size=1, max_size=20))
+def test_a_request_finds_the_groups_of_the_log(texts: list[str]) -> None:
+    """For a few names the groups are made without SQL; letters that Python's Unicode does not have are none to it."""
+    for derived in (*OF_ITEMS.values(), *OF_CONTEXTS.values()):
+        np.testing.assert_array_equal(derived.few(texts), derived(names(*texts)))
 
 
 def test_keys_are_the_same_on_every_machine() -> None:

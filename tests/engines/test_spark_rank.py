@@ -118,6 +118,10 @@ def test_with_candidates(counts: prudent.Counts, quick: SparkSession, tmp_path: 
     frame = quick.read.parquet(str(tmp_path / "offer.parquet"))
     again = rank(counts, quick, tmp_path, candidates=frame, min_lists=0)
     assert again.results["summary"] == found.results["summary"]
+    settings = {"candidates": tmp_path / "offer.parquet", "unseen": True, "groups": "item"}
+    unseen = rank(counts, quick, tmp_path, **settings)
+    same(tmp_path, unseen, prudent.rank(counts, **settings))
+    assert unseen.results["summary"]["unseen"] == 1
 
 
 def test_days_of_which_the_older_weigh_less(log: Path, quick: SparkSession, tmp_path: Path) -> None:

@@ -33,16 +33,19 @@ def test_merge_equals_a_plain_loop(data: st.DataObject, sizes: list[int], length
     stay = np.maximum(stay, lower)  # a higher quantile of the same posterior
     leads = numbers(st.booleans()).astype(bool)
     eligible = numbers(st.booleans()).astype(bool)
+    preference = np.where(shown > 0, 0.0, numbers(LEVELS))  # of items that were never shown
     max_moves = data.draw(st.none() | st.integers(0, 4))
     some = evidence(np.zeros(pairs), np.zeros(pairs), context, shown)
     scores = Scores(lower, lower)
     low: dict[Name, float] = dict(enumerate(lower.tolist()))
     high: dict[Name, float] = dict(enumerate(stay.tolist()))
-    merged = anchored_lists(some, scores, Anchor(lambda rows: stay[rows], leads), length, eligible, max_moves)
+    merged = anchored_lists(
+        some, scores, Anchor(lambda rows: stay[rows], leads, preference), length, eligible, max_moves
+    )
     expected: list[tuple[int, int, int]] = []
     for c in range(len(sizes)):
         rows = [row for row in np.flatnonzero(context == c).tolist() if eligible[row]]
-        order = sorted(rows, key=lambda row: (-shown[row], row))
+        order = sorted(rows, key=lambda row: (-shown[row], -preference[row], row))
         leaders = sorted((row for row in rows if leads[row]), key=lambda row: (-lower[row], -shown[row], row))
         chosen = reference.anchored_list(order, low, high, leaders, length, max_moves)
         expected += [(int(row), c, rank) for rank, row in enumerate(chosen, 1)]

@@ -92,6 +92,7 @@ def test_tables_have_the_promised_columns(policy: prudent.Policy) -> None:
         "incumbent_value",
         "incumbent_lower",
         "differ",
+        "evidence",
     ]
 
 

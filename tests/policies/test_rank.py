@@ -271,10 +271,10 @@ def test_incumbent_list_is_in_the_order_of_production() -> None:
     policy = prudent.rank(count(LOG), "cm", bound="mle")
     rows = {row[0]: row for row in policy.contexts().fetchall()}
     # Shoes showed a b c, which click for sure under mle; the list of a c b is another with the same value.
-    assert rows["shoes"] == ("shoes", 9, 1.0, 1.0, 1.0, 1.0, True)
+    assert rows["shoes"] == ("shoes", 9, 1.0, 1.0, 1.0, 1.0, True, "log")
     # Boots showed d a: not the new order either.
-    assert rows["boots"] == ("boots", 3, 1.0, 1.0, 1.0, 1.0, True)
-    assert rows["socks"] == ("socks", 1, 0.0, 0.0, 0.0, 0.0, False)
+    assert rows["boots"] == ("boots", 3, 1.0, 1.0, 1.0, 1.0, True, "log")
+    assert rows["socks"] == ("socks", 1, 0.0, 0.0, 0.0, 0.0, False, "log")
     assert policy.manifest.results["summary"] == {
         "contexts": 3,
         "too_few_lists": 0,
@@ -425,7 +425,7 @@ def test_few_candidates_do_not_shorten_what_was_mostly_shown() -> None:
     policy = prudent.rank(
         count([("q", ("a", "b", "c"), (1, 0, 1))] * 3), "cm", bound="mle", candidates=table([("q", "a")])
     )
-    assert policy.contexts().fetchall() == [("q", 3, 1.0, 1.0, 1.0, 1.0, True)]
+    assert policy.contexts().fetchall() == [("q", 3, 1.0, 1.0, 1.0, 1.0, True, "log")]
 
 
 def test_a_huge_length_is_as_long_as_the_candidates() -> None:

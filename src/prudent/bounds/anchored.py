@@ -13,7 +13,7 @@ from prudent.base.text import percent
 from prudent.bounds.base import Anchor, Bound, Once, Prior, PriorRule, Scores, bounds, check_delta
 from prudent.bounds.bayes import posterior
 from prudent.bounds.exposure import centred_log
-from prudent.bounds.hierarchical import HierarchicalPrior, fit_prior
+from prudent.bounds.hierarchical import GroupTerm, HierarchicalPrior, fit_prior
 from prudent.bounds.quantiles import TABLE_FROM
 from prudent.click_models.base import Evidence
 
@@ -70,6 +70,18 @@ class Anchored(Bound):
         """Quantile and mean of the posterior, and the anchor."""
         return self.learn(evidence, len(evidence.context)).score(evidence)
 
+    def restored(self, saved: Mapping[str, Any]) -> Bound:
+        """As it was learned."""
+        curve = dict(saved["prior"])
+        opposed = curve.pop("opposed")
+        by_group = {name: GroupTerm(**term) for name, term in curve.pop("by_group", {}).items()}
+        return LearnedAnchored(
+            self.delta,
+            self.lead,
+            AnchoredPrior(HierarchicalPrior(**curve, by_group=by_group), bool(opposed)),
+            bool(saved["tabulated"]),
+        )
+
     def learn(self, evidence: Evidence, pairs: int) -> Bound:
         """The same with its prior fitted to this evidence."""
         return LearnedAnchored(self.delta, self.lead, fit_anchored_prior(evidence), tabulated=pairs >= TABLE_FROM)
@@ -85,9 +97,17 @@ class AnchoredPrior(PriorRule):
     def of(self, evidence: Evidence, rows: IntArray | slice = slice(None)) -> Prior:
         """The prior of every pair, or of some."""
         curve = self.curve.curve(_covariate(evidence)[rows], _size(evidence)[rows])
-        shift = np.broadcast_to(self.curve.shift(evidence.signals), evidence.context.shape)
-        alpha, beta, fitted = self.curve.at(curve + shift[rows])
-        return Prior(alpha, beta, {**fitted, "opposed": self.opposed})
+        alpha, beta, _ = self.curve.at(curve + self.shift(evidence)[rows])
+        return Prior(alpha, beta, self.fitted)
+
+    def shift(self, evidence: Evidence) -> FloatArray:
+        """What groups add to logit μ of every pair."""
+        return np.broadcast_to(self.curve.shift(evidence.signals), evidence.context.shape)
+
+    @property
+    def fitted(self) -> Mapping[str, Any]:
+        """Its parameters; plain JSON."""
+        return {**self.curve.fitted, "opposed": self.opposed}
 
 
 def fit_anchored_prior(evidence: Evidence) -> AnchoredPrior:
@@ -105,8 +125,12 @@ def _covariate(evidence: Evidence) -> FloatArray:
 
 
 def _size(evidence: Evidence) -> FloatArray:
-    """The logarithm of 1 + the impressions in the context of every pair."""
-    return np.asarray(np.log1p(np.bincount(evidence.context, evidence.impressions))[evidence.context])
+    """The logarithm of 1 + the impressions in the context of every pair.
+
+    A context without any is taken for one that was seen once: no log tells how the attraction of still rarer ones is.
+    """
+    impressions = np.bincount(evidence.context, evidence.impressions)
+    return np.asarray(np.log1p(np.where(impressions > 0, impressions, evidence.fitted.positions))[evidence.context])
 
 
 @dataclass(frozen=True)
@@ -123,9 +147,14 @@ class LearnedAnchored(Bound):
         """The fitted prior."""
         return self.prior
 
+    @property
+    def saved(self) -> Mapping[str, Any]:
+        """The fitted prior."""
+        return {"prior": self.prior.fitted, "tabulated": self.tabulated}
+
     def fitted(self, evidence: Evidence) -> Mapping[str, Any]:
         """Those of the prior."""
-        return self.prior.of(evidence).fitted
+        return self.prior.fitted
 
     def score(self, evidence: Evidence) -> Scores:
         """Quantile and mean of the posterior, and the anchor."""
@@ -138,7 +167,7 @@ class LearnedAnchored(Bound):
             mean,
             prior.fitted,
             upper=partial(after.upper, level=self.delta / 2),
-            anchor=Anchor(stay, self._leads(evidence)),
+            anchor=Anchor(stay, self._leads(evidence), self.preference(evidence)),
             list_level=self.delta / 2,
             deviation=after.deviation,
         )
@@ -158,10 +187,16 @@ class LearnedAnchored(Bound):
             mean,
             prior.fitted,
             upper=upper.__getitem__,
-            anchor=Anchor(stay.__getitem__, leads),
+            anchor=Anchor(stay.__getitem__, leads, self.preference(evidence)),
             list_level=self.delta / 2,
             deviation=lambda some: after.deviation(np.searchsorted(rows, some)),
         )
+
+    def preference(self, evidence: Evidence) -> FloatArray | None:
+        """What groups say: in one context, pairs that were never shown have all else in common."""
+        if evidence.signals is None:
+            return None
+        return np.where(evidence.impressions > 0, 0.0, self.prior.shift(evidence))
 
     def _leads(self, evidence: Evidence) -> BoolArray:
         """Which pairs may pass others: where logging is opposed, all of a context with a click."""
@@ -169,7 +204,7 @@ class LearnedAnchored(Bound):
         if self.prior.opposed:
             leads = (np.bincount(evidence.context, leads) > 0)[evidence.context]
         if self.lead == "groups":
-            leads = leads | (np.broadcast_to(self.prior.curve.shift(evidence.signals), leads.shape) > 0)
+            leads = leads | (self.prior.shift(evidence) > 0)
         return leads
 
 

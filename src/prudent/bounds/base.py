@@ -51,6 +51,7 @@ class Anchor(NamedTuple):
 
     stay: OfRows
     leads: BoolArray  # whether an item may pass others at all
+    preference: FloatArray | None = None  # as in `Bound`
 
 
 @dataclass(frozen=True)
@@ -83,6 +84,15 @@ class Bound(Protocol):
         """The fitted prior without groups, of a learned bound whose prior can follow them; None for any other."""
         return None
 
+    @property
+    def saved(self) -> Mapping[str, Any] | None:
+        """All that it learned, as JSON, for a bound that scores pairs without evidence by it; None for any other."""
+        return None
+
+    def restored(self, saved: Mapping[str, Any]) -> "Bound":
+        """The learned bound, from what it saved; called on the bound that it was learned from."""
+        raise UsageError(f"{self} saves nothing that it learned.")
+
     def score(self, evidence: Evidence) -> Scores:
         """Lower bound and mean of every pair."""
         ...
@@ -101,6 +111,13 @@ class Bound(Protocol):
         the number of all pairs to score, stays the same.
         """
         return self
+
+    def preference(self, evidence: Evidence) -> FloatArray | None:
+        """Which items that were never shown come first, the highest first: production's order does not know them.
+
+        In the order of their lower bounds; None where these are the same.
+        """
+        return None
 
     def fitted(self, evidence: Evidence) -> Mapping[str, Any]:
         """The fitted parameters alone: `Scores.fitted`."""

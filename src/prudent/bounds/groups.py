@@ -10,7 +10,7 @@
    groups. The signal is the logit of the mean given the clicks minus that of p.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -141,14 +141,28 @@ class Effects:
     def of(self, evidence: Evidence, keys: Keys) -> Signals:
         """The signals of pairs, without what their own contexts add."""
         own = sums_of(evidence, self.prior.of(evidence))
-        signals = np.zeros(keys.values.shape)
-        for g, (grouping, totals) in enumerate(zip(self.groupings, self.totals, strict=True)):
-            if grouping.strength is not None:
-                key = keys.values[:, g]
-                here = own if keys.alone[g] else _in_context(evidence.context, key, own)
-                known = totals.find(key)
-                signals[:, g] = np.where(key == NO_GROUP, 0.0, grouping.signal(known.minus(here)))
-        return Signals(self.names, signals)
+
+        def elsewhere(number: int, known: Sums) -> Sums:
+            key = keys.values[:, number]
+            return known.minus(own if keys.alone[number] else _in_context(evidence.context, key, own))
+
+        return signals_of(self.groupings, self.totals, keys, elsewhere)
+
+
+def signals_of(
+    groupings: Sequence[Grouping],
+    totals: Sequence[Totals],
+    keys: Keys,
+    elsewhere: Callable[[int, Sums], Sums] = lambda _, known: known,
+) -> Signals:
+    """The signals of pairs; `elsewhere` is what is left of the sums of a grouping without the context of each pair."""
+    signals = np.zeros(keys.values.shape)
+    for number, (grouping, total) in enumerate(zip(groupings, totals, strict=True)):
+        if grouping.strength is not None:
+            key = keys.values[:, number]
+            signal = grouping.signal(elsewhere(number, total.find(key)))
+            signals[:, number] = np.where(key == NO_GROUP, 0.0, signal)
+    return Signals(keys.names, signals)
 
 
 def _in_context(context: IntArray, keys: IntArray, sums: Sums) -> Sums:

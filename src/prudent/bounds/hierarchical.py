@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from typing import Any
 
 import numpy as np
 from scipy.special import expit, logit
@@ -114,10 +115,15 @@ class HierarchicalPrior(PriorRule):
         """The prior where logit μ is this."""
         mean = expit(clip_logit(curve))
         strength = self.strength * mean**-_WIDENING
+        return Prior(mean * strength, (1 - mean) * strength, self.fitted)
+
+    @property
+    def fitted(self) -> Mapping[str, Any]:
+        """Its parameters; plain JSON."""
         fitted = asdict(self)
         if not self.by_group:
             del fitted["by_group"]
-        return Prior(mean * strength, (1 - mean) * strength, fitted)
+        return fitted
 
 
 _ROUNDS = 8  # at most, of fitting levels and the rest in turns

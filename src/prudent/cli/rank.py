@@ -55,6 +55,9 @@ def rank_command(
         str | None, typer.Option(help="File with columns context and item: the items that may be shown.")
     ] = None,
     min_lists: Annotated[int | None, typer.Option(help="Leave out contexts with fewer logged lists.")] = None,
+    unseen: Annotated[
+        bool, typer.Option("--unseen", help="Also rank contexts that --candidates names and the log does not have.")
+    ] = False,
     max_moves: Annotated[int | None, typer.Option(help="Positions an item may rise above its incumbent place.")] = None,
     rules: Annotated[
         Path | None, typer.Option(help="JSON file of business rules: pin, bury, exclude, at_most, new, keep_first.")
@@ -66,7 +69,7 @@ def rank_command(
     """Find the best list for every context, from logs or counts."""
     both = only_set(to=to, scores=scores, length=length, min_lists=min_lists, max_rejected=max_rejected, **log.settings)
     own = only_set(model=model, bound=bound, candidates=candidates, max_moves=max_moves, rules=rules)
-    own |= days.settings | grouped.settings
+    own |= only_set(unseen=unseen or None) | days.settings | grouped.settings
     if baseline is not None:
         for name in [*own, *(["engine"] if engine.on_spark else [])]:
             raise UsageError(f"--baseline does not work with --{name.replace('_', '-')}: leave out one of the two.")
@@ -207,6 +210,8 @@ def _show_summary(manifest: "Manifest") -> None:
         say(f"Left out: {several(summary['without_candidates'], 'context')} without a candidate.")
     differ, contexts = summary["differ"], summary["contexts"]
     say(f"{differ:,} of {several(contexts, 'list')} {'differs' if differ == 1 else 'differ'} from the incumbent.")
+    if summary.get("unseen"):
+        say(f"{several(summary['unseen'], 'list')} by the prior alone: the log does not have their contexts.")
     if summary.get("unclicked"):
         lists = several(summary["unclicked"], "more list")
         led = "lead=groups" in settings["bound"]

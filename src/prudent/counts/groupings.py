@@ -10,9 +10,11 @@ Each grouping of contexts is two: the level of all pairs of the group, and the i
 up by name: a name is a key of 64 bits, `prudent.engines.kernel.names.hashed`.
 """
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
+from unicodedata import category, normalize
 
 import duckdb
 import numpy as np
@@ -30,27 +32,28 @@ from prudent.storage.arrow_tables import registered
 from prudent.storage.database import Database
 from prudent.storage.run import NameColumn
 
-_HOST = (
-    r"lower(regexp_extract(name, '^(?:(?:[A-Za-z][A-Za-z0-9+.-]*:)?//(?:[^/@?#]*@)?)?(?:[wW]{3}\.)?"
-    r"([A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+)(?:[:/?#]|$)', 1))"
+_URL = (
+    r"^(?:(?:[A-Za-z][A-Za-z0-9+.-]*:)?//(?:[^/@?#]*@)?)?(?:[wW]{3}\.)?"
+    r"([A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+)(?:[:/?#]|\z)"
 )
+_HOST = f"lower(regexp_extract(name, '{_URL}', 1))"
 _WORDS = (
     r"array_to_string(list_sort(list_filter(regexp_split_to_array(lower(nfc_normalize(name)), '[^\pL\pN]+'), "
     "lambda word: word <> '')), ' ')"
 )
-OF_ITEMS: Mapping[str, str | None] = {"item": None, "host": _HOST}
-OF_CONTEXTS: Mapping[str, str | None] = {"query": _WORDS}
-"""Automatic groupings, with an SQL expression for the group of `name`; None for the name itself."""
-
 Lookup = Callable[[NameColumn], IntArray]
 """The key of the group of each name."""
 
 
 @dataclass(frozen=True)
 class Derived:
-    """The group of a name is a text that SQL makes of it; none where that is empty, or where names are integers."""
+    """The group of a name is a text made of it; none where that is empty, or where names are integers.
 
-    expression: str | None
+    Without SQL, a name is a group of its own.
+    """
+
+    expression: str | None  # in SQL, of `name`
+    one: Callable[[str], str]  # the same for a few names: a query takes longer than a request may
 
     def __call__(self, names: NameColumn) -> IntArray:
         """Each distinct name is looked at once."""
@@ -65,6 +68,31 @@ class Derived:
             found = connection.sql(f"select {self.expression} as part from names order by number")
             (texts,) = _columns(found)
         return _unless_empty(texts)[number]
+
+    def few(self, names: Sequence[str | int]) -> IntArray:
+        """The keys of a few names."""
+        if self.expression is None:
+            return keys_of(NameColumn.of_names(names))
+        return keys_of_texts([self.one(name) if isinstance(name, str) else "" for name in names])
+
+
+def _host(url: str) -> str:
+    found = _URL_PATTERN.match(url)
+    return found[1].lower() if found else ""
+
+
+_URL_PATTERN = re.compile(_URL.replace(r"\z", r"\Z"))
+
+
+def _normal_form(query: str) -> str:
+    """Words in lower case, sorted; letters one by one, as SQL does it, where Python knows endings and ligatures."""
+    letters = [letter.lower()[0] if category(letter)[0] in "LN" else " " for letter in normalize("NFC", query)]
+    return " ".join(sorted("".join(letters).split(" "))).strip()
+
+
+OF_ITEMS: Mapping[str, Derived] = {"item": Derived(None, str), "host": Derived(_HOST, _host)}
+OF_CONTEXTS: Mapping[str, Derived] = {"query": Derived(_WORDS, _normal_form)}
+"""Automatic groupings."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,15 +154,20 @@ class Groupings:
         own = keys_of(part.items) if self.of_contexts else columns[0]
         for lookup in self.of_contexts.values():
             group = lookup(part.contexts)[context]
-            within = np.where(group == NO_GROUP, NO_GROUP, _combined(group, own))
-            columns += [group, within]
+            columns += [group, combined(group, own)]
             alone += [False, True]
         return Keys(self.names, np.column_stack(columns), tuple(alone))
 
 
-def _combined(one: IntArray, other: IntArray) -> IntArray:
-    mixed = hashed(one * 3 + other)
-    return np.where(mixed == NO_GROUP, 1, mixed)
+def combined(group: IntArray, item: IntArray) -> IntArray:
+    """The key of an item within a group of contexts."""
+    mixed = hashed(group * 3 + item)
+    return np.where(group == NO_GROUP, NO_GROUP, np.where(mixed == NO_GROUP, 1, mixed))
+
+
+def keys_of_texts(groups: Sequence[Any]) -> IntArray:
+    """The keys of groups by their names; None and empty text are no group."""
+    return _unless_empty(NameColumn.of_names(["" if group is None else str(group) for group in groups]))
 
 
 NO_GROUPINGS = Groupings()
@@ -170,8 +203,8 @@ def open_groupings(by: GroupBy, engine: DuckDB, named: tuple[str, str]) -> Group
                 f"There is no grouping {name!r}.{did_you_mean(name, known)} Known: {', '.join(known)}; others are "
                 "columns of item_groups (--item-groups) or context_groups (--context-groups)."
             )
-    of_items: dict[str, Lookup] = {name: Derived(sql) for name, sql in OF_ITEMS.items() if name in names}
-    of_contexts: dict[str, Lookup] = {name: Derived(sql) for name, sql in OF_CONTEXTS.items() if name in names}
+    of_items: dict[str, Lookup] = {name: derived for name, derived in OF_ITEMS.items() if name in names}
+    of_contexts: dict[str, Lookup] = {name: derived for name, derived in OF_CONTEXTS.items() if name in names}
     settings: dict[str, Any] = {"groups": [*of_items, *of_contexts]} if names else {}
     for key, source, kind, into in (
         ("item", item_groups, named[1], of_items),

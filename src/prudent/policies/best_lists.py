@@ -48,7 +48,8 @@ def anchored_lists(
     highest lower bound has ``lower[j] > stay[i]``; then j does. An item may rise by at most `max_moves` positions.
     Position parameters that were fitted do not reorder the list; those that a user set do.
     """
-    production = partial(in_production_order, evidence.context, evidence.discounted, evidence.impressions)
+    shown = evidence.discounted, evidence.impressions
+    production = partial(in_production_order, evidence.context, *shown, unseen=anchor.preference)
     incumbent = production(length, eligible) if incumbent is None else incumbent
     leads = anchor.leads if eligible is None else anchor.leads & eligible
     moving = np.zeros(int(evidence.context.max(initial=-1)) + 1, bool)

@@ -18,10 +18,12 @@ def in_production_order(
     impressions: FloatArray,
     length: int,
     eligible: BoolArray | None = None,
+    unseen: FloatArray | None = None,
 ) -> Lists:
     """The first items of each context by impressions, each discounted by 1/log₂(1 + position).
 
     Counts do not keep whole lists. Where production explores, this order agrees better with human labels than the item
-    most often shown at each position.
+    most often shown at each position. Ties, such as among items without impressions, may go to the highest `unseen`.
     """
-    return highest(context, (discounted, impressions), length, eligible)
+    keys = (discounted, impressions) if unseen is None else (discounted, impressions, unseen)
+    return highest(context, keys, length, eligible)

@@ -41,6 +41,7 @@ class Request(NamedTuple):
     max_moves: int | None
     groups: GroupBy = UNGROUPED
     rules: BoundRules | None = None
+    unseen: bool = False  # whether contexts without a logged list get one
 
 
 def check_request(
@@ -50,6 +51,7 @@ def check_request(
     min_lists: int,
     max_moves: int | None,
     groups: GroupBy = UNGROUPED,
+    unseen: bool = False,
 ) -> Request:
     """The arguments that all engines share, checked."""
     return Request(
@@ -59,6 +61,7 @@ def check_request(
         whole_number("min_lists", min_lists, 0),
         None if max_moves is None else whole_number("max_moves", max_moves, 0),
         groups,
+        unseen=unseen,
     )
 
 
@@ -70,6 +73,7 @@ class Extent(NamedTuple):
     positions: int  # of the longest list
     pairs: int
     contexts: int  # that get a list
+    unseen: int  # of these, contexts without a logged list
     too_few_lists: int  # contexts left out because of min_lists
     without_candidates: int  # contexts left out because no item is eligible
     most_eligible: int  # items in one context
@@ -129,6 +133,7 @@ def learn(
         request.max_moves,
         bound.fitted(evidence),
         scores.list_level,
+        request.unseen,
         groupings,
         effects,
         request.rules,
@@ -192,6 +197,7 @@ class Plan:
     max_moves: int | None
     prior: Mapping[str, Any]  # fitted by the bound; plain JSON
     list_level: float | None  # as in `Scores`
+    unseen: bool = False  # as in `Request`
     groupings: Groupings = NO_GROUPINGS
     effects: Effects | None = None  # of groups
     rules: BoundRules | None = None
@@ -225,11 +231,13 @@ class Plan:
         evidence = self._scorer.evidence(part)
         lists = cells.lists_per_context()
         has_candidates = np.bincount(cells.context[part.eligible], minlength=cells.contexts) > 0
-        kept = has_candidates & (lists >= self.min_lists)
+        kept = has_candidates & ((lists >= self.min_lists) | (self.unseen & (lists == 0)))
         shown = evidence.impressions > 0
         production = partial(in_production_order, cells.context, evidence.discounted, evidence.impressions, self.length)
         incumbent = production(shown)
-        possible = incumbent if np.array_equal(shown, part.eligible) else production(part.eligible)
+        possible = incumbent
+        if not np.array_equal(shown, part.eligible):
+            possible = production(part.eligible, self.bound.preference(evidence))
         if self.rules is None and not self.rivals:
             listed = np.zeros(cells.pairs, bool)
             listed[incumbent.row] = listed[possible.row] = True
@@ -262,7 +270,8 @@ class Plan:
             **incumbent_values,
             # The rest is no evidence and no rule, but how a bound treats items without a click.
             "differ": other & (clicked | ruled.changed),
-            "unclicked": other & ~(clicked | ruled.changed),
+            # A context without a list has no incumbent.
+            "unclicked": other & ~(clicked | ruled.changed) & (lists > 0),
             "hedged": hedged,
             "kept": kept,
             **ruled.per_context,

@@ -1,11 +1,12 @@
 """Policy: one ranked list per context, each item with its evidence; read, write, look up."""
 
-from collections.abc import Callable, ItemsView, Iterator, Mapping, ValuesView
+from collections.abc import Callable, ItemsView, Iterator, Mapping, Sequence, ValuesView
 from dataclasses import dataclass, field
 from itertools import groupby
 from operator import index
 from os import PathLike
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import duckdb
@@ -18,6 +19,7 @@ from prudent.counts.counts import Counts
 from prudent.engines.duckdb.engine import DuckDB
 from prudent.logs.formats import find_files
 from prudent.policies.files import COLUMNS, check_same_manifest, open_lists, open_table, read_manifest, read_scores
+from prudent.policies.fitted_prior import FittedPrior, NewList, read_prior
 from prudent.storage.files import check_not_read, replacing
 from prudent.storage.locks import unchanged
 from prudent.storage.manifest import Manifest
@@ -63,6 +65,7 @@ class Policy(Mapping[Name, list[Name]], Result):
     _tables: Mapping[str, str | Callable[[], str]]
     counts: Counts | None = None  # that it was ranked from
     files: tuple[Path, ...] = ()  # that it was read from
+    prior: FittedPrior | None = None  # what ranks contexts that the log does not have
     _memory: dict[str, Any] = field(default_factory=dict)  # number of lookups and, after some, the lists
 
     @classmethod
@@ -75,12 +78,13 @@ class Policy(Mapping[Name, list[Name]], Result):
         with unchanged(find_files([path]), PolicyError):  # lists and manifest are of one file
             file, files = open_lists(connection, path)
             tables, manifest = {"lists": "from lists"}, read_manifest(file)
+            prior = read_prior(connection, file)
         if scores is not None:
             tables["scores"] = read_scores(connection, scores)
             check_same_manifest(scores, str(file), manifest)
             files = [*files, *find_files([scores])]
         # Absolute, for the working directory may change.
-        return cls(connection, manifest, tables, files=tuple(one.resolve() for one in files))
+        return cls(connection, manifest, tables, files=tuple(one.resolve() for one in files), prior=prior)
 
     @classmethod
     def from_table(
@@ -112,7 +116,8 @@ class Policy(Mapping[Name, list[Name]], Result):
                 check_not_read(target, () if self.counts is None else self.counts.files)
                 with replacing(target) as part:
                     rows = f"from ({self._query(table)}) {order}"
-                    write_parquet(self.connection, rows, part, footer=self.manifest.footer)
+                    prior = self.prior.footer if self.prior and table == "lists" else {}
+                    write_parquet(self.connection, rows, part, footer={**self.manifest.footer, **prior})
                 self.manifest.write(target)
 
     def lists(self) -> duckdb.DuckDBPyRelation:
@@ -129,7 +134,8 @@ class Policy(Mapping[Name, list[Name]], Result):
         ``lists`` is how many were logged; ``value`` the estimated value of the new list, and ``lower`` its lower bound,
         at the ``level`` of the manifest's summary: about so many lists, or more, are worth at least that
         (`prudent.policies.list_bound`). ``incumbent_value`` and ``incumbent_lower`` are those of the incumbent list;
-        ``differ`` is whether the two lists do.
+        ``differ`` is whether the two lists do. ``evidence`` is ``log``, or ``prior`` for a context that the log does
+        not have.
         """
         return self.connection.sql(self._query("contexts"))
 
@@ -142,6 +148,28 @@ class Policy(Mapping[Name, list[Name]], Result):
             "order by abs(value - incumbent_value) * contexts.lists desc, contexts.context"
         )
         return self.connection.sql(query)
+
+    def rank_new(
+        self,
+        context: str | SupportsIndex,
+        candidates: Sequence[str | int],
+        features: Mapping[str, Any] = MappingProxyType({}),
+    ) -> NewList:
+        """The candidates of a context that the log does not have, best first, by the fitted prior alone.
+
+        It needs no log: the prior is in the policy's file, with the totals of the groups that were examined most.
+        ``features`` are groups that the names do not tell: for a grouping of items one group for each candidate, for
+        one of contexts a single group. Ties keep the order of the candidates, which may be production's.
+
+        >>> import prudent, pyarrow as pa
+        >>> lists = [{"query": f"q{i}", "items": ["i1", "i2"], "clicks": [0, i % 2]} for i in range(90)]
+        >>> policy = prudent.rank(pa.Table.from_pylist(lists), "cm", context="query", groups="item")
+        >>> policy.rank_new("a new query", ["i1", "i2"]).items
+        ['i1', 'i2']
+        """
+        if self.prior is None:
+            raise PolicyError("This policy has no fitted prior. Rank with bound=anchored, and read its own file.")
+        return self.prior.rank(context if isinstance(context, str) else index(context), candidates, features)
 
     def explain(self, context: str | SupportsIndex, *, counts: Any = None) -> "Explanation":
         """Why the list of a context is what it is, beside the incumbent list.

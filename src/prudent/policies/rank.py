@@ -23,6 +23,7 @@ from prudent.counts.sampling import samples
 from prudent.engines.duckdb.engine import DuckDB
 from prudent.logs.formats import find_files, is_paths
 from prudent.logs.log import Candidates
+from prudent.policies.fitted_prior import FittedPrior
 from prudent.policies.plan import Extent, Groups, Plan, Request, check_request, columns, learn
 from prudent.policies.policy import Policy
 from prudent.policies.rules.apply import columns_of, costs
@@ -45,6 +46,7 @@ def rank(
     length: int | None = None,
     candidates: str | PathLike[str] | Any | None = None,
     min_lists: int = 1,
+    unseen: bool = False,
     max_moves: int | None = None,
     groups: Sequence[str] | str = (),
     item_groups: str | PathLike[str] | Any | None = None,
@@ -78,6 +80,9 @@ def rank(
         item does not change the scores of the rest.
     min_lists
         Contexts with fewer logged lists are left out, so that the caller keeps its own ranking there.
+    unseen
+        Whether contexts that `candidates` names and the log does not have get a list too, ranked by the fitted prior
+        alone: `Policy.contexts` says ``prior`` of their evidence.
     max_moves
         Positions that an item may rise above its place in the incumbent list, for ``anchored``; by default any.
     groups, item_groups, context_groups
@@ -104,7 +109,7 @@ def rank(
     ['i2', 'i1']
     """
     by = GroupBy(groups, item_groups, context_groups)
-    request = check_request(model, bound, length, min_lists, max_moves, by)
+    request = check_request(model, bound, length, min_lists, max_moves, by, unseen)
     checked = None if rules is None else read_rules(rules)
     if to is not None and isinstance(engine, DuckDB | None):
         check_outputs(source, candidates, to, scores)
@@ -120,7 +125,7 @@ def rank(
     names = counts.index if table is None else counts.number(table)
     if checked is not None:
         request = request._replace(rules=bind(checked, names.names.kind, next(iter(names.runs())).items.kind))
-    extent = measure(names, counts.tally.lists, request.min_lists)
+    extent = measure(names, counts.tally.lists, request.min_lists, unseen)
     plan = learn(request, extent, counts, lambda: samples(names), _group(names, by))
     connection = counts.engine.open()
 
@@ -142,6 +147,7 @@ def rank(
         manifest_of(request, extent, plan, sums, counts.training, None if table is None else table.name),
         {"lists": "from lists", "contexts": CONTEXTS, "scores": scored},
         counts,
+        prior=FittedPrior.of(plan, str(request.bound)),
     )
     if to is not None:
         policy.write(to, scores)
@@ -160,16 +166,17 @@ def check_outputs(source: Any, candidates: Any, to: str | PathLike[str], scores:
         check_output(scores, [*read, to])
 
 
-def measure(names: Index, lists: int, min_lists: int) -> Extent:
-    """How much there is to rank in contexts of at least so many logged lists."""
+def measure(names: Index, lists: int, min_lists: int, unseen: bool = False) -> Extent:
+    """How much there is to rank in contexts of at least so many logged lists or, if `unseen`, of none at all."""
     eligible = names.eligible_of > 0
-    kept = eligible & (names.lists_of >= min_lists)
+    kept = eligible & ((names.lists_of >= min_lists) | (unseen & (names.lists_of == 0)))
     return Extent(
         lists=lists,
         clicks=names.clicks,
         positions=names.positions,
         pairs=names.pairs,
         contexts=int(kept.sum()),
+        unseen=int((kept & (names.lists_of == 0)).sum()),
         too_few_lists=int((eligible & ~kept).sum()),
         without_candidates=int((~eligible & (names.lists_of > 0)).sum()),
         most_eligible=int(names.eligible_of.max(initial=0)),
@@ -230,6 +237,7 @@ def manifest_of(
             "min_lists": request.min_lists,
             "max_moves": request.max_moves,
             "candidates": candidates,
+            **({"unseen": True} if request.unseen else {}),
             **plan.groupings.settings,
             **({} if rules is None else {"rules": rules.to_json()}),
         },
@@ -238,6 +246,7 @@ def manifest_of(
             **plan.results,
             "summary": {
                 "contexts": int(sums["contexts"]),
+                **({"unseen": extent.unseen} if extent.unseen else {}),
                 "too_few_lists": extent.too_few_lists,
                 "without_candidates": extent.without_candidates + emptied,
                 "differ": int(sums["differ"]),

@@ -23,6 +23,7 @@ from prudent.counts.groupings import Groupings, open_groupings
 from prudent.engines.duckdb.engine import DuckDB
 from prudent.engines.spark.engine import Spark
 from prudent.policies.files import COLUMNS
+from prudent.policies.fitted_prior import PRIOR_IN_FOLDER, FittedPrior
 from prudent.policies.plan import Extent, Groups, Plan, Request, learn
 from prudent.policies.policy import Policy
 from prudent.policies.rank import manifest_of
@@ -70,7 +71,7 @@ def rank_on_spark(
     with opened_counts(engine, weights, candidates) as contexts:
         if rules is not None:
             request = request._replace(rules=bind(rules, *contexts.kinds))
-        extent = Extent(lists=counts.tally.lists, **contexts.summarize(request.min_lists * unit))
+        extent = Extent(lists=counts.tally.lists, **contexts.summarize(request.min_lists * unit, request.unseen))
 
         grouped = None
         if not request.groups.nothing:
@@ -82,6 +83,7 @@ def rank_on_spark(
             return tuple(part_from_arrow(rows, unit, named=grouped is not None)[0] for rows in (heavy, fair))
 
         plan = learn(request, extent, counts, samples, grouped)
+        prior = FittedPrior.of(plan, str(request.bound))
         offered = None if candidates is None else name_of(candidates)
         manifest = contexts.map_contexts(
             *(_ranking(plan, unit), _types(plan)),
@@ -89,11 +91,12 @@ def rank_on_spark(
             keep=COLUMNS,
             sums=terms(_OF, *_of_rules(plan)),
             manifest=lambda sums: manifest_of(request, extent, plan, sums, counts.training, offered),
+            texts={} if prior is None else {PRIOR_IN_FOLDER: prior.to_text()},
         )
     write_text(target.sibling(f"{target.path.rpartition('/')[2]}.manifest.json"), manifest.to_text())
     connection = DuckDB().open()
     lists = cache(partial(_read_lists, connection, target, engine))
-    return Policy(connection, manifest, {"lists": lists}, counts)
+    return Policy(connection, manifest, {"lists": lists}, counts, prior=prior)
 
 
 def _read_lists(connection: "duckdb.DuckDBPyConnection", target: Location, engine: Spark) -> str:

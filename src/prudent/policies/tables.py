@@ -17,7 +17,10 @@ _VALUES = ("value", "lower", "incumbent_value", "incumbent_lower")
 CHANGES = ("differ", "unclicked", "hedged")
 """What is counted over contexts: lists that differ from the incumbent's, those of them without a click, and those that
 are not the first choice of their click model."""
-CONTEXTS = f"select context, round(lists)::bigint as lists, {', '.join(_VALUES)}, differ from per_context where kept"
+CONTEXTS = (
+    f"select context, round(lists)::bigint as lists, {', '.join(_VALUES)}, differ, "
+    "if(lists > 0, 'log', 'prior') as evidence from per_context where kept"
+)
 """A query for `Policy.contexts`."""
 
 

@@ -315,7 +315,7 @@ def _check_target(target: Location, columns: Sequence[str]) -> None:
     if kind == FileType.File:
         raise WriteError(f"Cannot write {target.name}: it is a file, and Spark writes a folder. Choose another name.")
     names = sorted(info.base_name for info in inside)
-    ours = re.compile(r"_SUCCESS|_manifest\.json|\._SUCCESS\.crc|part-[^/]*\.parquet|\.part-[^/]*\.crc")
+    ours = re.compile(r"_SUCCESS|_(manifest|prior)\.json|\._SUCCESS\.crc|part-[^/]*\.parquet|\.part-[^/]*\.crc")
     foreign = [name for name in names if not ours.fullmatch(name)]
     if foreign:
         raise WriteError(f"Cannot write {target.name}: the folder contains {foreign[0]}. Choose a new folder.")

@@ -101,6 +101,14 @@ class NameColumn:
         first, last = int(column.offsets[0]), int(column.offsets[-1])
         return cls(column.values[first:last].copy(), column.offsets[1:] - first)
 
+    @classmethod
+    def of_names(cls, names: Sequence[str | int]) -> "NameColumn":
+        """A few names, all of them text or all integers of 64 bits."""
+        if not names or not isinstance(names[0], str):
+            return cls(np.array(names, np.int64))
+        raw = [str(name).encode() for name in names]
+        return cls(np.frombuffer(b"".join(raw), np.uint8), np.cumsum([len(one) for one in raw]))
+
     def to_list(self) -> list[str | int]:
         """As Python objects, for people and tests."""
         return [self[row] for row in range(len(self))]

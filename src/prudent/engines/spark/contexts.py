@@ -50,14 +50,18 @@ class Contexts:
         context, item = ("VARCHAR" if types[name] == "string" else "BIGINT" for name in ("context", "item"))
         return context, item
 
-    def summarize(self, min_lists: int) -> dict[str, int]:
-        """How much there is to rank, where contexts with fewer lists, in the unit of n, are left out."""
-        kept = f"(eligible > 0 and lists >= {min_lists}L)"
+    def summarize(self, min_lists: int, unseen: bool) -> dict[str, int]:
+        """How much there is to rank, where contexts with fewer lists, in the unit of n, are left out.
+
+        If `unseen`, contexts without any list are not left out.
+        """
+        kept = f"(eligible > 0 and (lists >= {min_lists}L{' or lists = 0' if unseen else ''}))"
         (row,) = self.per_context.selectExpr(
             "sum(clicks) as clicks",
             "max(longest) as positions",
             "sum(pairs) as pairs",
             f"count_if({kept}) as contexts",
+            f"count_if({kept} and lists = 0) as unseen",
             f"count_if(eligible > 0 and not {kept}) as too_few_lists",
             "count_if(eligible = 0 and lists > 0) as without_candidates",
             "max(eligible) as most_eligible",
@@ -117,12 +121,13 @@ class Contexts:
 
     def map_contexts(
         self, function: Callable[[pa.Table], pa.RecordBatch], columns: str, *, to: Location, keep: Sequence[str],
-        sums: Mapping[str, str], manifest: Callable[[Mapping[str, Any]], Manifest],
+        sums: Mapping[str, str], manifest: Callable[[Mapping[str, Any]], Manifest], texts: Mapping[str, str],
     ) -> Manifest:  # fmt: skip
         """Apply a function to the rows of whole contexts, write the columns to `keep` to a folder, and sum up.
 
         `columns` are those that the function returns, besides context, rank and item; `sums` are SQL terms to add up
-        over the rows of rank 1. The manifest that is made of them goes into the folder, and is returned.
+        over the rows of rank 1. The manifest that is made of them goes into the folder, and is returned; `texts` go
+        there as well, by the names of their files.
         """
         types = dict(self.rows.dtypes)
         schema = f"context {types['context']}, rank int, item {types['item']}, {columns}"
@@ -152,7 +157,8 @@ class Contexts:
             if totals["contexts"] != written:  # a task that was repeated is observed twice, and written once
                 totals = mapped.agg(*each).collect()[0].asDict()
             made = manifest(totals)
-            write_text(folder.child(IN_FOLDER), made.to_text())
+            for name, content in {**texts, IN_FOLDER: made.to_text()}.items():
+                write_text(folder.child(name), content)
         return made
 
 

@@ -1,0 +1,179 @@
+"""The fitted prior of a policy as JSON, and what it makes of a request that no log has seen."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import duckdb
+import numpy as np
+
+from prudent.base.arrays import FloatArray, IntArray
+from prudent.base.errors import PolicyError, UsageError
+from prudent.bounds import Bound, bounds
+from prudent.bounds.groups import Grouping, Sums, Totals, signals_of
+from prudent.click_models import Evidence, click_models
+from prudent.counts.groupings import OF_CONTEXTS, OF_ITEMS, Derived, combined, keys_of_texts
+from prudent.counts.groups import NO_GROUP, Keys
+from prudent.policies.plan import Plan
+from prudent.storage.parquet import read_footer
+
+PRIOR_IN_FOLDER = "_prior.json"
+"""The fitted prior in a folder of part files, whose name Spark ignores."""
+PRIOR = "prudent_prior"
+"""The key of the fitted prior in the footer of a policy."""
+_MOST_GROUPS = 50_000  # of a grouping that are kept: those with most examinations
+
+
+class NewList(NamedTuple):
+    """The candidates of a request, best first; all that is known of them is the prior."""
+
+    items: list[str | int]
+    lower: FloatArray
+    mean: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class FittedPrior:
+    """All that it takes to rank the candidates of a context that the log does not have."""
+
+    bound: Bound  # learned
+    spelling: str
+    positions: int
+    groupings: tuple[Grouping, ...] = ()
+    totals: tuple[Totals, ...] = ()  # of each grouping
+    of_items: tuple[str, ...] = ()
+    of_contexts: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, plan: Plan, spelling: str) -> "FittedPrior | None":
+        """That of a plan; None where its bound has none."""
+        if plan.bound.saved is None:
+            return None
+        if plan.effects is None:
+            return cls(plan.bound, spelling, plan.fitted.positions)
+        return cls(
+            plan.bound,
+            spelling,
+            plan.fitted.positions,
+            plan.effects.groupings,
+            tuple(map(_most_examined, plan.effects.groupings, plan.effects.totals)),
+            tuple(plan.groupings.of_items),
+            tuple(plan.groupings.of_contexts),
+        )
+
+    @property
+    def footer(self) -> dict[str, str]:
+        """The entry for the footer of a Parquet file."""
+        return {PRIOR: self.to_text()}
+
+    def to_text(self) -> str:
+        """As JSON: the parameters and, for each grouping, the sums of its groups."""
+        groups = [
+            {**asdict(grouping), **{name: column.tolist() for name, column in _columns(total).items()}}
+            for grouping, total in zip(self.groupings, self.totals, strict=True)
+        ]
+        content = {
+            "bound": self.spelling,
+            "saved": self.bound.saved,
+            "positions": self.positions,
+            "of_items": self.of_items,
+            "of_contexts": self.of_contexts,
+            "groups": groups,
+        }
+        return json.dumps(content, allow_nan=False)
+
+    @classmethod
+    def from_text(cls, text: str, name: str) -> "FittedPrior":
+        """The inverse of `to_text`; the prior of a policy of this name."""
+        try:
+            content = json.loads(text)
+            groupings, totals = [], []
+            for group in content["groups"]:
+                keys, *sums = (np.array(group.pop(name), np.int64) for name in ("keys", *Sums._fields))
+                totals.append(Totals(keys, Sums(*sums)))
+                groupings.append(Grouping(**group))
+            return cls(
+                bounds.parse(content["bound"]).restored(content["saved"]),
+                content["bound"],
+                int(content["positions"]),
+                tuple(groupings),
+                tuple(totals),
+                tuple(content["of_items"]),
+                tuple(content["of_contexts"]),
+            )
+        except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError) as error:
+            raise PolicyError(f"The fitted prior in {name} is damaged. Rank again.") from error
+
+    def rank(self, context: str | int, candidates: Sequence[str | int], features: Mapping[str, Any]) -> NewList:
+        """The candidates by lower bound; ties keep the order of the candidates."""
+        names = list(candidates)
+        if len({*map(type, names)}) > 1 or len({*names}) < len(names):
+            raise UsageError("Candidates are names of one type, text or integers, and each is named once.")
+        evidence = self._unseen(len(names))
+        if self.groupings:
+            keys = self._keys(context, names, features)
+            evidence = replace(evidence, signals=signals_of(self.groupings, self.totals, keys))
+        elif features:
+            raise UsageError("The prior of this policy has no groups: it was ranked without --groups.")
+        scores = self.bound.score(evidence)
+        order = np.argsort(-scores.lower, kind="stable")
+        return NewList([names[at] for at in order.tolist()], scores.lower[order], scores.mean[order])
+
+    def _keys(self, context: str | int, names: Sequence[str | int], features: Mapping[str, Any]) -> Keys:
+        """The groups of the candidates, by features and by their names."""
+        known = (*self.of_items, *self.of_contexts)
+        for feature in features:
+            if feature not in known:
+                raise UsageError(f"The prior has no grouping {feature!r}. It has: {', '.join(known)}.")
+        own = OF_ITEMS["item"].few(names)
+        columns = []
+        for grouping in self.of_items:
+            if grouping == "item":
+                columns.append(own)
+            elif grouping not in features:
+                columns.append(_of_names(grouping, OF_ITEMS, names))
+            elif isinstance(features[grouping], str) or len(features[grouping]) != len(names):
+                raise UsageError(f"{grouping} groups items: give one group for each of the {len(names)} candidates.")
+            else:
+                columns.append(keys_of_texts(features[grouping]))
+        for grouping in self.of_contexts:
+            group = _of_names(grouping, OF_CONTEXTS, [context])
+            group = keys_of_texts([features[grouping]]) if grouping in features else group
+            level = np.repeat(group, len(names))
+            columns += [level, combined(level, own)]
+        return Keys(tuple(one.name for one in self.groupings), np.column_stack(columns), (False,) * len(columns))
+
+    def _unseen(self, pairs: int) -> Evidence:
+        """The evidence of pairs of one context that were never shown."""
+        none = np.zeros(pairs)
+        fitted = click_models.parse("cm").typical(self.positions)  # there is no click to count: any model will do
+        return Evidence(np.zeros(pairs, np.int64), np.arange(pairs), none, none, none, fitted, none, none, none, none)
+
+
+def read_prior(connection: duckdb.DuckDBPyConnection, file: Path) -> FittedPrior | None:
+    """The fitted prior in the file of a policy, or in the folder that Spark wrote; None where there is none."""
+    if not file.is_dir():
+        text = read_footer(connection, file).get(PRIOR)
+    else:
+        inside = file / PRIOR_IN_FOLDER
+        text = inside.read_text(encoding="utf-8") if inside.is_file() else None
+    return None if text is None else FittedPrior.from_text(text, str(file))
+
+
+def _columns(totals: Totals) -> dict[str, IntArray]:
+    return {"keys": totals.keys, **totals.sums._asdict()}
+
+
+def _of_names(grouping: str, automatic: Mapping[str, Derived], names: Sequence[str | int]) -> IntArray:
+    """The groups of names: none, without a feature, for a grouping that is not automatic."""
+    return automatic[grouping].few(names) if grouping in automatic else np.full(len(names), NO_GROUP)
+
+
+def _most_examined(grouping: Grouping, totals: Totals) -> Totals:
+    """The groups that are kept: without the others, whose few examinations hardly move a prior."""
+    most = 0 if grouping.strength is None else _MOST_GROUPS
+    order = np.argsort(-totals.sums.examined, kind="stable")[:most]
+    kept = np.sort(order)
+    return Totals(totals.keys[kept], Sums(*(column[kept] for column in totals.sums)))
