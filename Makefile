@@ -62,7 +62,7 @@ docs: $(VENV)/.docs $(VENV)/.test  ## check the examples of the pages, then buil
 	$(BIN)/pytest --quiet tests/docs/test_site.py
 	@echo "The pages are in docs/_build; start at docs/_build/index.html"
 
-bench: $(VENV)/.test $(VENV)/.kernel  ## speed and memory, as ratios in one run (PART=clax, plain, sizes, pairs, spark, evaluate)
+bench: $(VENV)/.test $(VENV)/.kernel  ## speed and memory, as ratios in one run (PART=tail, head, sizes, pairs, clax, models, spark ...)
 	$(BIN)/python -m benchmarks $(PART)
 
 clean:  ## remove the environment and everything that was built

@@ -3,17 +3,19 @@
 import importlib
 import sys
 
+from benchmarks.logs import LOGS
+
 PARTS = {
-    "limits": "limits",
+    **dict.fromkeys(LOGS, "table"),
     "experiments": "experiments",
-    "plain": "peers_plain",
     "clax": "peers_clax",
+    "models": "models",
     "sizes": "sizes",
     "pairs": "pairs",
     "evaluate": "evaluating",
     "spark": "peers_spark",
 }
-DEFAULT = ("limits", "experiments")
+DEFAULT = ("tail", "experiments")
 
 
 def main(parts: list[str]) -> None:
@@ -21,7 +23,7 @@ def main(parts: list[str]) -> None:
         if part not in PARTS:
             sys.exit(f"There is no part {part}. Known: {', '.join(PARTS)}.")
     for part in parts or DEFAULT:
-        importlib.import_module(f"benchmarks.{PARTS[part]}").main()
+        importlib.import_module(f"benchmarks.{PARTS[part]}").main(*[part] if part in LOGS else [])
 
 
 if __name__ == "__main__":

@@ -2,7 +2,8 @@
 
 The folder has part-0.parquet, the log, part-1.parquet, lists for early stopping, and truth.npz. ``arrays`` trains on
 arrays in memory, after all has been compiled, and grades the parameters after every epoch; ``documented`` is what
-CLAX's own examples do: its reader of Parquet files in PyTorch's loader.
+CLAX's own examples do: its reader of Parquet files in PyTorch's loader. ``likelihood`` trains on arrays, and predicts
+the lists of part-2.parquet, clicks given those above; there is no truth.npz then.
 
 Settings are those of experiments/1-yandex-baseline in CLAX's repository, where its authors compare these models on a
 log of search: AdamW with a learning rate of .01, batches of 4,096 sessions (8,192 for validation), at most 100 epochs,
@@ -22,9 +23,12 @@ import optax  # type: ignore[import-not-found]
 import pyarrow.parquet as pq
 from clax import (  # type: ignore[import-not-found]
     CascadeModel,
+    ClickChainModel,
     DependentClickModel,
+    DynamicBayesianNetwork,
     PositionBasedModel,
     Trainer,
+    UserBrowsingModel,
 )
 from clax.datasets import YandexDataset  # type: ignore[import-not-found]
 from flax import nnx  # type: ignore[import-not-found]
@@ -75,9 +79,12 @@ class Batches:
 
 def make(kind: str, pairs: int) -> Any:
     rngs = nnx.Rngs(42)
-    if kind == "cm":
-        return CascadeModel(query_doc_pairs=pairs, rngs=rngs)
-    model = {"pbm": PositionBasedModel, "dcm": DependentClickModel}[kind]
+    if kind == "sdbn":
+        return DynamicBayesianNetwork(query_doc_pairs=pairs, fix_continuation=True, rngs=rngs)
+    if kind in ("cm", "dbn", "ccm"):
+        model = {"cm": CascadeModel, "dbn": DynamicBayesianNetwork, "ccm": ClickChainModel}[kind]
+        return model(query_doc_pairs=pairs, rngs=rngs)
+    model = {"pbm": PositionBasedModel, "dcm": DependentClickModel, "ubm": UserBrowsingModel}[kind]
     return model(positions=POSITIONS, query_doc_pairs=pairs, rngs=rngs)
 
 
@@ -141,6 +148,21 @@ def arrays(folder: Path, kind: str) -> dict[str, Any]:
     return {"training": trained, "cut": cut, "epochs": epochs, "losses": losses, "left": grades.of(model)}
 
 
+def likelihood(folder: Path, kind: str) -> dict[str, Any]:
+    lists, held_out, test = (Batches(folder / f"part-{number}.parquet", BATCH) for number in range(3))
+    pairs = int(max(part.ids.max() for part in (lists, held_out, test)))
+    Trainer(optax.adamw(RATE), epochs=1).train(make(kind, pairs), lists, held_out)  # compiles
+    model = make(kind, pairs)
+    started = time.process_time()
+    table = Trainer(optax.adamw(RATE), epochs=EPOCHS).train(model, lists, held_out)
+    fit, total = time.process_time() - started, 0.0
+    for batch in test:
+        log_p = np.asarray(model.predict_conditional_clicks(batch), dtype=float)
+        with np.errstate(divide="ignore"):
+            total += float(np.where(batch["clicks"] > 0, log_p, np.log(-np.expm1(log_p))).sum())
+    return {"fit": fit, "epochs": len(table), "likelihood": total / len(test.ids)}
+
+
 def documented(folder: Path, kind: str) -> dict[str, Any]:
     def loader(first: int, last: int, size: int) -> Any:
         dataset = YandexDataset(dataset_dir=folder, session_range=(first, last))
@@ -155,6 +177,8 @@ def documented(folder: Path, kind: str) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    done = {"arrays": arrays, "documented": documented}[sys.argv[3]](Path(sys.argv[1]), sys.argv[2])
+    done = {"arrays": arrays, "documented": documented, "likelihood": likelihood}[sys.argv[3]](
+        Path(sys.argv[1]), sys.argv[2]
+    )
     done["versions"] = {name: version(name) for name in ("clax-models", "jax", "flax", "optax", "torch")}
     print("\n" + json.dumps(done))

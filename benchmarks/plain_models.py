@@ -1,7 +1,10 @@
 """Click models in plain Python: one object per session, loops over sessions and results, nested dictionaries.
 
-They count what `prudent` counts for ``cm`` and ``dcm(tail=truncate)``, and climb the likelihood of ``pbm`` by
-expectation-maximisation over all sessions. Nothing here is slow on purpose, and nothing is fast on purpose.
+They count what `prudent` counts for ``cm`` and ``dcm(tail=truncate)``, and climb the likelihood of ``pbm`` and ``ubm``
+by expectation-maximisation over all sessions, in the style of PyClick, which is not on PyPI: the package of that name
+there moves mice. Nothing here is slow on purpose, and nothing is fast on purpose.
+
+`clicks_above` of a fitted model is the probability of each click of a session, given those above.
 """
 
 from collections import defaultdict
@@ -79,6 +82,16 @@ class DependentClickModel:
                 if click:
                     self.continuation[rank].add(rank < last)
 
+    def clicks_above(self, session: Session) -> list[float]:
+        chances, examined = [], 1.0
+        for rank, (result, click) in enumerate(zip(session.results, session.clicks, strict=True), start=1):
+            share = self.attraction[session.query][result]
+            theta = (share.hits + PRIOR) / (share.trials + 2 * PRIOR)
+            chances.append(theta * examined)
+            going_on = self.continuation[rank].value
+            examined = going_on if click else (1 - theta) * examined / (1 - theta * examined)
+        return chances
+
 
 @dataclass
 class PositionBasedModel:
@@ -111,3 +124,55 @@ class PositionBasedModel:
 
     def fresh_examination(self) -> dict[int, Share]:
         return defaultdict(lambda: imagined(self.prior))
+
+    def clicks_above(self, session: Session) -> list[float]:
+        results = enumerate(session.results, start=1)
+        return [self.attraction[session.query][result].value * self.examination[rank].value for rank, result in results]
+
+
+@dataclass
+class UserBrowsingModel(PositionBasedModel):
+    """Whether a rank is examined depends on it and on the rank of the last click above, 0 without one."""
+
+    browsing: dict[tuple[int, int], Share] = field(default_factory=dict)
+
+    def fit(self, sessions: list[Session], rounds: int = 50) -> None:
+        self.attraction = self.fresh_attraction()
+        self.browsing = self.fresh_browsing()
+        for _ in range(rounds):
+            attraction, browsing = self.fresh_attraction(), self.fresh_browsing()
+            for session in sessions:
+                previous = 0
+                for rank, (result, click) in enumerate(zip(session.results, session.clicks, strict=True), start=1):
+                    theta = self.attraction[session.query][result].value
+                    gamma = self.browsing[rank, previous].value
+                    if click:
+                        attracted = examined = 1.0
+                    else:
+                        skipped = 1 - theta * gamma
+                        attracted, examined = theta * (1 - gamma) / skipped, gamma * (1 - theta) / skipped
+                    attraction[session.query][result].add(attracted)
+                    browsing[rank, previous].add(examined)
+                    if click:
+                        previous = rank
+            self.attraction, self.browsing = attraction, browsing
+
+    def fresh_browsing(self) -> dict[tuple[int, int], Share]:
+        return defaultdict(lambda: imagined(self.prior))
+
+    def clicks_above(self, session: Session) -> list[float]:
+        chances, previous = [], 0
+        for rank, (result, click) in enumerate(zip(session.results, session.clicks, strict=True), start=1):
+            theta = self.attraction[session.query][result].value
+            chances.append(theta * self.browsing[rank, previous].value)
+            if click:
+                previous = rank
+        return chances
+
+
+MODELS = {
+    "cm": CascadeModel,
+    "dcm": DependentClickModel,
+    "pbm": PositionBasedModel,
+    "ubm": UserBrowsingModel,
+}

@@ -30,7 +30,9 @@ def number(value: float | None) -> str:
 def pictures(parts: Mapping[str, Results]) -> dict[str, Any]:
     """All figures that the stored results allow."""
     drawn = {"ratios": draw_ratios(list(ratios(parts)))}
-    for name, draw in (("limits", draw_limits), ("clax", draw_clax), ("sizes", draw_sizes)):
+    if "tail" in parts:
+        drawn["table"] = draw_table(parts)
+    for name, draw in (("clax", draw_clax), ("sizes", draw_sizes)):
         if name in parts:
             drawn[name] = draw(parts[name])
     return drawn
@@ -78,16 +80,20 @@ def ratios(parts: Mapping[str, Results]) -> Iterator[dict[str, Any]]:
                 yield bar("clax", f"CLAX, {log}", model, f"{model}, {log}: CLAX / ours")
                 words = f"{model}, training alone"
                 yield bar("clax", f"CLAX, {log}", words, f"{model}, {log}: CLAX, training alone / ours")
-    if "plain" in parts:
-        for model in MODELS:
-            words = f"{model}, EM" if model == "pbm" else model
-            yield bar("plain", "Plain Python, per list", words, f"{model}: plain loops / ours, CPU per list")
+    for side, group in (("loops", "Plain Python"), ("sql", "SQL by hand"), ("polars", "Polars by hand")):
+        for what in ("evidence", "policy"):
+            for model in (*MODELS, "ubm"):
+                figure = f"{side} / ours, file to {what}, {model}"
+                if "tail" in parts and figure in parts["tail"]["figures"]:
+                    yield bar("tail", f"{group}, long tail", f"{what}, {model}", figure)
     if "experiments" in parts:
         for name in ("stats", "special"):
             figure = f"plain loops with scipy.{name} / ours, Fig. 2"
             yield bar("experiments", "Experiments, plain loops", f"with scipy.{name}", figure)
     if "spark" in parts:
-        yield bar("spark", "Spark, local", "counting", "count: Spark / DuckDB, CPU")
+        figure = "count to a file: Spark / DuckDB, CPU"
+        if figure in parts["spark"]["figures"]:
+            yield bar("spark", "Spark, local", "counting", figure)
 
 
 def draw_ratios(bars: Sequence[Mapping[str, Any]]) -> Any:
@@ -133,37 +139,59 @@ def draw_ratios(bars: Sequence[Mapping[str, Any]]) -> Any:
     return framed(alt.vconcat(*panels, spacing=10), "How many times more CPU others take", subtitle)
 
 
-def draw_limits(results: Results) -> Any:
-    names = {
-        "scan": "bare scan",
-        "bare": "bare histogram query",
-        "count": "prudent.count",
-        "rank": "prudent.rank, from counts",
-        "rank_dcm": "prudent.rank, model=dcm",
-    }
-    scanned = results["took"]["scan"]["cpu"]
-    rows = [
-        {
-            "label": words,
-            "ratio": results["took"][work]["cpu"] / scanned,
-            "words": f"{number(results['took'][work]['cpu'] / scanned)} × the scan",
-            "colour": OURS if work.startswith(("count", "rank")) else "#999999",
-        }
-        for work, words in names.items()
-    ]
-    top = 1.2 * max(row["ratio"] for row in rows)
-    x = alt.X("ratio:Q", title="CPU time, as a multiple of the bare scan", scale=alt.Scale(domain=[0, top], nice=False))
-    y = alt.Y(
-        "label:N", title=None, sort=list(names.values()), axis=alt.Axis(ticks=False, domain=False, labelLimit=200)
+def draw_table(parts: Mapping[str, Results]) -> Any:
+    """From the file to a policy, on each log, as multiples of its bare scan."""
+    logs = [log for log in ("tail", "integers", "rows", "real", "head") if log in parts]
+    rows = []
+    for log in logs:
+        took = parts[log]["took"]
+        scan = took["scan"]["cpu"]
+        works = ["count", *(f"policy, {model}" for model in MODELS), "polars: policy, cm", "sql: policy, cm"]
+        works += ["loops: policy, cm", "loops: policy, dcm"]
+        for work in works:
+            if work in took:
+                side, _, rest = work.rpartition(": ")
+                label = f"{rest.partition(', ')[0]}, {rest.partition(', ')[2]}" if ", " in rest else "count"
+                rows.append(
+                    {
+                        "log": log,
+                        "label": f"{side}: {label}" if side else label,
+                        "ratio": took[work]["cpu"] / scan,
+                        "words": number(took[work]["cpu"] / scan),
+                        "colour": THEIRS if side else OURS,
+                    }
+                )
+    labels = list(dict.fromkeys(row["label"] for row in rows))
+    high = 1.6 * max(row["ratio"] for row in rows)
+    ticks = [at for at in (1, 2, 5, 10, 20, 50, 100, 200) if at <= high]
+    scale = alt.Scale(type="log", domain=[1, high], nice=False)
+    panels = []
+    for at, log in enumerate(logs):
+        here = [{**row, "one": 1} for row in rows if row["log"] == log]
+        y = alt.Y(
+            "label:N",
+            title=None,
+            sort=labels,
+            scale=alt.Scale(domain=labels),
+            axis=alt.Axis(ticks=False, domain=False, labels=at == 0, labelLimit=160),
+        )
+        x = alt.X("ratio:Q", title=None, scale=scale, axis=alt.Axis(values=ticks, format="~g"))
+        base = chart(here).encode(y=y)
+        panels.append(
+            alt.layer(
+                base.mark_bar(height=12).encode(x=x, x2="one:Q", color=alt.Color("colour:N", scale=None)),
+                base.mark_text(align="left", dx=4, fontSize=11, color=INK).encode(x=x, text="words:N"),
+            ).properties(
+                width=150,
+                height=alt.Step(20),
+                title=alt.Title(log, anchor="start", frame="group", fontSize=12, offset=4),
+            )
+        )
+    return framed(
+        alt.hconcat(*panels, spacing=18),
+        "CPU time from the file, as a multiple of the bare scan (log scale)",
+        "Blue: prudent, with its default bound. Orange: by hand, with Hoeffding's.",
     )
-    base = chart(rows).encode(x=x, y=y)
-    body = alt.layer(
-        base.mark_bar(height=16).encode(color=alt.Color("colour:N", scale=None)),
-        base.mark_text(align="left", dx=5, fontSize=11, stroke="white", strokeWidth=4).encode(text="words:N"),
-        base.mark_text(align="left", dx=5, fontSize=11, color=INK).encode(text="words:N"),
-    ).properties(width=440, height=alt.Step(27))
-    lists = results["about"]["lists"]
-    return framed(body, "What each step costs", f"{lists:,} lists of 10. Grey: what no count can do without.")
 
 
 def draw_clax(results: Results) -> Any:

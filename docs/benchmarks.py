@@ -15,7 +15,8 @@ from typing import Any
 DOCS = Path(__file__).parent
 RESULTS = DOCS.parent / "benchmarks" / "results"
 PICTURES = DOCS / "benchmarks"
-PARTS = ("limits", "experiments", "plain", "clax", "spark", "sizes", "pairs", "evaluate")
+TABLE = ("tail", "head", "real", "integers", "rows")  # one part for each log of the table
+PARTS = (*TABLE, "sizes", "pairs", "clax", "models", "spark", "evaluate", "experiments")
 MODELS = ("cm", "dcm", "pbm")
 LOGS = ("long tail", "head")
 
@@ -55,7 +56,9 @@ def reached(figure: Mapping[str, Any]) -> str:
     limits = figure["aim"]
     if not limits:
         return ""
-    missed = figure["value"] > limits.get("at_most", float("inf")) or figure["value"] < limits.get("at_least", 0)
+    missed = figure["value"] > limits.get("at_most", float("inf")) or figure["value"] < limits.get(
+        "at_least", float("-inf")
+    )
     return "**missed**" if missed else "reached"
 
 
@@ -86,7 +89,9 @@ def took_table(results: Results, names: Mapping[str, str]) -> str:
 
 def page(parts: Mapping[str, Results]) -> str:
     sections = [INTRO, summary(parts), machines(parts)]
-    sections += [SECTIONS[part](parts[part]) for part in PARTS if part in parts]
+    if logs := {part: parts[part] for part in TABLE if part in parts}:
+        sections.append(work_by_log(logs))
+    sections += [SECTIONS[part](parts[part]) for part in PARTS if part in SECTIONS and part in parts]
     return "\n".join([*sections, REPEAT])
 
 
@@ -106,7 +111,7 @@ hand. The commit that each part was measured at is in the [table of machines](#m
 def summary(parts: Mapping[str, Results]) -> str:
     """All figures with a target, reached or missed."""
     rows = [
-        (f"[{part}](#{ANCHORS[part]})", name, number(figure["value"]), aim(figure), reached(figure))
+        (f"[{part}](#{ANCHORS.get(part, WORK_BY_LOG)})", name, number(figure["value"]), aim(figure), reached(figure))
         for part, results in parts.items()
         for name, figure in results["figures"].items()
         if figure["aim"]
@@ -140,30 +145,110 @@ def machines(parts: Mapping[str, Results]) -> str:
     return "## Machines, versions and commits\n\n" + table(head, rows, left=5)
 
 
-def limits(results: Results) -> str:
-    works = {
-        "scan": "read the three columns, nothing else",
-        "bare": "the bare histogram query",
-        "count": "`prudent.count`",
-        "rank": "`prudent.rank` with its defaults, from counts to written lists",
-        "rank_dcm": "the same with `model=dcm`",
-        "read_yandex": "read the same lists from text in the format `yandex`",
-        "show_help": "`prudent --help`",
-    }
-    return LIMITS.format(**results["about"], took=took_table(results, works), table=figures_table(results))
+def work_by_log(logs: Mapping[str, Results]) -> str:
+    """CPU seconds of all work on all logs, and what others take as a multiple of ours."""
+    names = list(dict.fromkeys(work for results in logs.values() for work in results["took"]))
+    names.sort(key=lambda work: SIDES.index(side_of(work)))
+    seconds = [
+        (words_of(work), *(number(took_of(results, work, "cpu")) for results in logs.values())) for work in names
+    ]
+    scans = [
+        (words_of(work), *(number(over_scan(results, work)) for results in logs.values()))
+        for work in names
+        if side_of(work) == "ours"
+    ]
+    others = dict.fromkeys(name for results in logs.values() for name in results["figures"] if " / ours, " in name)
+    ratios = [(name, *(figure_of(results, name) for results in logs.values())) for name in others]
+    peaks = [
+        (words_of(work), *(number(took_of(results, work, "peak")) for results in logs.values()))
+        for work in names
+        if work == "scan" or work.endswith((", pbm", ", cm"))
+    ]
+    about = [
+        (
+            log,
+            f"{results['about']['lists']:,}",
+            f"{results['about']['contexts']:,}",
+            f"{results['about']['pairs']:,}",
+            f"{results['about']['cells']:,}",
+            number(results["about"]["MB of log"]),
+            number(results["about"]["MB of counts"]),
+        )
+        for log, results in logs.items()
+    ]
+    first = next(iter(logs.values()))["about"]
+    return WORK_BY_LOG_TEXT.format(
+        memory=first["memory"],
+        em=first["rounds of EM"],
+        logs=table(("log", "lists", "contexts", "pairs", "cells", "MB", "MB of counts"), about),
+        seconds=table(("CPU s", *logs), seconds),
+        scans=table(("ours / bare scan", *logs), scans),
+        ratios=table(("theirs / ours", *logs), ratios),
+        peaks=table(("peak GB", *logs), peaks),
+    )
 
 
-LIMITS = """\
-## Against the physical limit
+SIDES = ("scan", "ours", "sql", "polars", "loops")
 
-The log has {lists:,} lists of 10 with text names, in {contexts:,} contexts, and {pairs:,} distinct context-item pairs:
-a long tail. Counting cannot be cheaper than a scan of the same columns, and hardly cheaper than the bare query for the
-same histogram, which has no checks, rejection reasons or manifest. Counting ran with a memory limit of 1 GB.
 
-![CPU of the steps](benchmarks/limits.svg)
+def side_of(work: str) -> str:
+    side = work.partition(": ")[0]
+    return side if side in SIDES else "ours"
 
-{took}
-{table}"""
+
+def words_of(work: str) -> str:
+    """A work as a row is called."""
+    side, _, rest = work.rpartition(": ")
+    what, _, model = rest.partition(", ")
+    if what in ("scan", "count"):
+        return {"scan": "bare scan", "count": "`prudent.count`"}[what]
+    side = {"": "ours", "sql": "SQL by hand", "polars": "Polars by hand", "loops": "plain loops"}[side]
+    like = ", Hoeffding" if what == "policy like others" else ""
+    return f"{side}: {'policy' if like else what}, `{model}`{like}"
+
+
+def took_of(results: Results, work: str, key: str) -> float | None:
+    return float(results["took"][work][key]) if work in results["took"] else None
+
+
+def over_scan(results: Results, work: str) -> float | None:
+    cpu = took_of(results, work, "cpu")
+    return None if cpu is None else cpu / float(results["took"]["scan"]["cpu"])
+
+
+def figure_of(results: Results, name: str) -> str:
+    return number(value(results, name)) if name in results["figures"] else "–"
+
+
+WORK_BY_LOG = "from-the-file-to-evidence-and-to-a-policy"
+WORK_BY_LOG_TEXT = """\
+## From the file to evidence and to a policy
+
+Every cell is a process of its own, from its start to the written result. **Evidence** is clicks and skips of every
+context-item pair under a click model, **policy** the ranked lists in a file. Ours ran with a memory limit of {memory}
+for DuckDB; `evidence, dcm` is `dcm(tail=truncate)`, which is what plain loops count. The *bare scan* reads the columns
+and does nothing else: nothing that reads the log is cheaper.
+
+{logs}
+`tail`, `head` and `real` have one row per list and names of text; `integers` and `rows` are `tail` with integer names,
+and with one row per shown item. Contexts of `real` follow Zipf's law, and most are seen once, as in logs of search.
+
+![CPU of the steps](benchmarks/table.svg)
+
+{seconds}
+{scans}
+*By hand* is one query or expression for the evidence of `cm`, and for lists by the click rate minus Hoeffding's width:
+no checks, no rejected lists, no memory limit, no model with parameters to fit. Ours makes the same lists, in the row
+`policy, cm, Hoeffding`; they are compared list by list. *Plain loops* have one object per session, loops over sessions
+and results, and parameters in nested dictionaries (`benchmarks/plain_models.py`), as in PyClick; the package of that
+name on PyPI is another one. They get the whole log. `pbm` and `ubm` take {em} iterations of expectation-maximisation; a
+few of them were run, and the time of the others, which is the same, was added.
+
+{ratios}
+Evidence of `cm` is one group-by. What is not compared here is what by hand does not have: parameters of positions,
+priors, bounds that use them, and counts that are kept and added up.
+
+{peaks}"""
 
 
 def experiments(results: Results) -> str:
@@ -178,48 +263,6 @@ lists and items, count once for all methods, and call SciPy for one quantile at 
 give the same errors to within 1e-9.
 
 {table}"""
-
-
-def plain(results: Results) -> str:
-    about, rows = results["about"], {row["model"]: row for row in results["rows"]}
-    works = {"loops": "plain loops, a tenth", "ours": "ours, a tenth", "ours, all lists": "ours, all lists"}
-    names = {f"{model}: {work}": f"`{model}`, {words}" for model in MODELS for work, words in works.items()}
-    return PLAIN.format(
-        rounds=about["rounds of EM"],
-        few=rows["cm"]["lists"],
-        lists=about["lists"],
-        pairs=rows["cm"]["pairs"],
-        apart=number(rows["pbm"]["largest difference"]),
-        often=about["θ compared from impressions"],
-        theta=number(rows["pbm"]["root mean square difference of θ"]),
-        took=took_table(results, names),
-        table=figures_table(results),
-    )
-
-
-PLAIN = """\
-## Against plain Python
-
-`benchmarks/plain_models.py` has click models as one writes them first, in the style of PyClick: one object per session,
-loops over sessions and results, parameters in nested dictionaries. `cm` and `dcm` are counted in one pass, `dcm` down
-to the last click as in the paper; `pbm` takes {rounds} iterations of expectation-maximisation. Both sides go from the
-file to the parameters.
-
-The loops get the lists of every tenth context ({few:,} of {lists:,} for `cm`): their work per list does not depend on
-the number of lists. Ours is measured on that tenth and on all lists, where the start of Python and DuckDB matters less.
-*CPU per list* compares the loops on the tenth with ours on all lists.
-
-{took}
-{table}
-The results agree: for `cm` and `dcm` every count of the {pairs:,} pairs is equal. For `pbm` the examination
-probabilities differ by at most {apart}, and θ of pairs with at least {often} impressions by {theta} (root mean square):
-the loops stop before they have converged, and add a pseudo-click and a pseudo-skip to every parameter, as PyClick does.
-With the same smoothing and until convergence both agree (`tests/docs/test_benchmarks.py`).
-
-On a long tail the histogram is hardly shorter than the log, and plain Python needs only one pass too. These seconds do
-not show what the loops leave out: every session is an object in memory, nothing is validated, and their counts can be
-neither stored nor added.
-"""
 
 
 def clax(results: Results) -> str:
@@ -270,7 +313,7 @@ gradients: `cm` and `dcm` are counted, and `pbm` has a concave likelihood of a h
 three, on a CPU.
 
 **The logs** have {lists:,} lists of 10 each, simulated from the model that is then fitted. *Long tail*: 100,000
-contexts, {tail[pairs]:,} pairs that were shown, {tail[often]:,} of them at least 100 times. *Head*: 2,000 contexts,
+contexts, {tail[pairs]:,} pairs that were shown, {tail[often]:,} of them at least 100 times. *Head*: few contexts,
 {head[pairs]:,} pairs, {head[often]:,} of them at least 100 times. Names are integers on both sides. For CLAX every pair
 is indexed in advance, which saves it work, and it gets a tenth of the lists on top for early stopping.
 
@@ -310,9 +353,60 @@ def row_of(rows: Iterable[Mapping[str, Any]], model: str, log: str, side: str) -
     return next(row for row in rows if (row["model"], row["log"], row["side"]) == (model, log, side))
 
 
+def models(results: Results) -> str:
+    about, rows = results["about"], results["rows"]
+    sides = list(dict.fromkeys(row["side"] for row in rows))
+    by_model = {row["model"]: {} for row in rows}
+    for row in rows:
+        by_model[row["model"]][row["side"]] = row
+    shown = [
+        (
+            f"`{model}`",
+            *(likelihood(sided[side]["likelihood"]) if side in sided else "–" for side in sides),
+            *(number(sided[side]["fit"]) if side in sided else "–" for side in sides),
+        )
+        for model, sided in by_model.items()
+    ]
+    head = ("", *(f"{side}, likelihood" for side in sides), *(f"{side}, fit s" for side in sides))
+    return MODELS_TEXT.format(
+        train=about["train"],
+        test=about["test"],
+        pairs=about["pairs"],
+        em=about["rounds of EM"],
+        rows=table(head, shown),
+        table=figures_table(results),
+    )
+
+
+def likelihood(value: float | None) -> str:
+    return "excluded" if value is None else f"{value:.3f}"
+
+
+MODELS_TEXT = """\
+## Click models on real clicks
+
+Log-likelihood per held-out list, and CPU seconds of the fit, on the public sample of Yandex's log: {train:,} lists of
+10 for training and {test:,} of another day, {pairs:,} context-item pairs of 20 queries. Ours are all registered models;
+θ is the posterior mean under the fitted prior, and the fit begins with the counts in memory. *Plain* are loops in the
+style of PyClick, with {em} iterations for models that need them. *CLAX* trains with the settings of its authors, with a
+tenth of the training lists for early stopping.
+
+{rows}
+{table}"""
+
+
 def spark(results: Results) -> str:
-    engines = {"duckdb": "DuckDB", "spark": "Spark, local"}
-    works = {f"{verb}_by_{key}": f"{verb}, {name}" for verb in ("count", "rank") for key, name in engines.items()}
+    lists = results["about"]["lists"]
+    works = {
+        "start_spark": "start Spark, nothing else",
+        "count_by_duckdb": "count, DuckDB",
+        "count_to_file": "count to a file, Spark",
+        "count_by_spark": "count to a folder, Spark",
+        "count_by_duckdb, ten times": f"count {10 * lists:,} lists, DuckDB",
+        "count_to_file, ten times": f"count {10 * lists:,} lists to a file, Spark",
+        "rank_by_duckdb": "rank, DuckDB",
+        "rank_by_spark": "rank, Spark",
+    }
     took = took_table(results, works)
     return SPARK.format(**results["about"], took=took, table=figures_table(results))
 
@@ -321,8 +415,9 @@ SPARK = """\
 ## Spark on one machine
 
 The same log of {lists:,} lists, counted and ranked by both engines from a cold start; the counts must be equal, and the
-policies equal byte for byte. Spark is for logs that do not fit on one machine. This table shows the overhead of its
-start, shuffle and rows on one machine.
+policies equal byte for byte. Spark is for logs that do not fit on one machine. This table shows its overhead on one:
+starting and compiling Java, and moving lists to Python. To one file, tasks count what they read and nothing is
+shuffled; to a folder, as on a cluster, all lists of a context go to one task.
 
 {took}
 {table}"""
@@ -337,7 +432,10 @@ def sizes(results: Results) -> str:
         "count: peak": "count: GB",
         "rank: cpu": "rank: CPU s",
         "rank: peak": "rank: GB",
+        "policy: cpu": "file to policy: CPU s",
+        "policy: peak": "file to policy: GB",
     }
+    columns = {key: words for key, words in columns.items() if key in results["rows"][0]}
     rows = [
         (f"{row['lists']:,}", f"{row['pairs']:,}", *(number(row[key]) for key in columns)) for row in results["rows"]
     ]
@@ -348,9 +446,8 @@ def sizes(results: Results) -> str:
 SIZES = """\
 ## Time and memory against size
 
-The same 100,000 contexts, with more and more lists. Counting ran with a memory limit of {memory}, ranking without one.
-At 100,000 lists most contexts have one or two lists, positions cannot be compared, and `model=auto` uses `dcm`, with a
-warning.
+The same 100,000 contexts, with more and more lists; the memory limit of DuckDB is {memory}. `rank` begins with counts
+in a file, *file to policy* with the log. At 100,000 lists most contexts have one or two lists.
 
 {rows}
 ![Time and memory against size](benchmarks/sizes.svg)
@@ -381,7 +478,12 @@ directly, ranked by `prudent rank --memory {memory}` with its defaults.
 
 def evaluate(results: Results) -> str:
     about = results["about"]
-    took = took_table(results, {"split": "`prudent split`, of twice as many lists", "evaluate": "`prudent evaluate`"})
+    works = {
+        "split": "`prudent split`, of twice as many lists",
+        "evaluate": "`prudent evaluate`",
+        "report": "`prudent report`, with its gate and the training counts",
+    }
+    took = took_table(results, works)
     return EVALUATE.format(
         lists=about["held-out lists"],
         replicates=about["replicates"],
@@ -402,41 +504,40 @@ DuckDB is {memory}, and arrays come on top of it.
 
 
 SECTIONS = {
-    "limits": limits,
-    "experiments": experiments,
-    "plain": plain,
-    "clax": clax,
-    "spark": spark,
     "sizes": sizes,
     "pairs": pairs,
+    "clax": clax,
+    "models": models,
+    "spark": spark,
     "evaluate": evaluate,
+    "experiments": experiments,
 }
 ANCHORS = {
-    "limits": "against-the-physical-limit",
-    "experiments": "the-papers-experiments-against-plain-loops",
-    "plain": "against-plain-python",
-    "clax": "against-clax",
-    "spark": "spark-on-one-machine",
     "sizes": "time-and-memory-against-size",
     "pairs": "a-hundred-million-pairs",
+    "clax": "against-clax",
+    "models": "click-models-on-real-clicks",
+    "spark": "spark-on-one-machine",
     "evaluate": "evaluating-a-policy",
+    "experiments": "the-papers-experiments-against-plain-loops",
 }
 REPEAT = """\
 ## Run the benchmarks
 
 ```text
-make bench                 limits and experiments, about ten minutes
-make bench PART=plain      against plain Python, about a quarter of an hour
-make bench PART=clax       against CLAX, about an hour; makes an environment of several gigabytes for it
-make bench PART=spark      against Spark; needs Java
+make bench                 tail and experiments, about half an hour
+make bench PART=tail       a log of the table: tail, head, real, integers or rows
 make bench PART=sizes      up to ten million lists, about half an hour
 make bench PART=pairs      a hundred million pairs; needs 10 GB of disk
-make bench PART=evaluate   evaluating a policy, two minutes
+make bench PART=clax       against CLAX, about an hour; makes an environment of several gigabytes for it
+make bench PART=models     click models on the Yandex sample in PRUDENT_DATA, with CLAX; a few minutes
+make bench PART=spark      against Spark; needs Java
+make bench PART=evaluate   evaluating a policy and reporting on it, a few minutes
 python docs/benchmarks.py  writes this page
 ```
 
-`ROUNDS=1` measures once, `SIZE=100k` runs a part on a tenth of the lists, and `BENCH_DIR` is the folder for temporary
-files.
+`ROUNDS=1` measures once, `EM=50` runs all iterations of plain loops, `SIZE=100k` runs a part on a tenth of the lists,
+and `BENCH_DIR` is the folder for temporary files.
 """
 
 
