@@ -110,6 +110,7 @@ def quick_counts(lists: Sequence[LoggedList]) -> prudent.Counts:
     counts = prudent.Counts(files=(), tally=Tally(len(lists)))
     cells = Cells(context, pair, position, prev, click, more, n.astype(float))
     counts.__dict__["cells"] = cells  # where cached_property looks
+    counts.__dict__["sample"] = lambda: as_batch(lists)
     return counts
 
 

@@ -139,3 +139,13 @@ def test_auto_takes_ubm(counts: prudent.Counts) -> None:
     policy = prudent.rank(counts, length=10)
     assert policy.manifest.settings["model"] == "ubm"
     assert policy.manifest.results["summary"]["value"] > policy.manifest.results["summary"]["incumbent_value"]
+
+
+def test_models_of_users_who_stop(counts: prudent.Counts) -> None:
+    """Held-out likelihood per list under the fitted prior; elsewhere −3.30 and −3.29 were reported, and γ = .83."""
+    comparison = prudent.compare(read("train"), test=read("test"), model=["ubm", "dbn", "ccm"])
+    found = {score.model: score.log_likelihood for score in comparison.scores if not score.reference}
+    assert found == pytest.approx({"ubm": -3.241, "dbn": -3.277, "ccm": -3.285}, abs=0.005)
+    fitted = click_models.parse("dbn").evidence(counts).fitted
+    assert fitted.parameters["perseverance"] == pytest.approx(0.827, abs=0.005)
+    assert "hardly ever satisfy" in fitted.doubt

@@ -8,6 +8,7 @@ import numpy as np
 from prudent.base.arrays import BoolArray, FloatArray, IntArray
 from prudent.click_models.base import ClickModel, Evidence, FittedModel, click_models, make_evidence
 from prudent.click_models.positions import by_position, top_down
+from prudent.click_models.reading import FittedReader, Onward
 from prudent.click_models.rewards import Reward
 from prudent.counts.cells import Cells
 from prudent.counts.lists import ListBatch
@@ -37,7 +38,7 @@ class Cascade(ClickModel):
 
 
 @dataclass(frozen=True, eq=False)
-class FittedCascade(FittedModel):
+class FittedCascade(FittedReader):
     """Reading from the top ends with the first click."""
 
     def evidence(self, cells: Cells) -> Evidence:
@@ -49,45 +50,20 @@ class FittedCascade(FittedModel):
             self, cells, cells.per_pair(examined & cells.click), cells.per_pair(examined & ~cells.click)
         )
 
-    def predict(self, attraction: FloatArray, clicks: BoolArray | None = None) -> FloatArray:
-        """P(no click above) θ."""
-        return read_from_top(self._known(attraction), np.zeros(attraction.shape[-1]), clicks)
+    def onward(self, attraction: FloatArray) -> Onward:
+        """Always after an item that is not clicked, and never after a click."""
+        known = by_position(np.ones(max(0, self.positions - 1)), attraction.shape[-1], beyond=0.0)
+        return Onward(known, np.zeros(attraction.shape[-1]))
 
-    def sample(self, attraction: FloatArray, rng: np.random.Generator) -> BoolArray:
-        """The first click."""
-        return click_from_top(self._known(attraction), np.zeros(attraction.shape[-1]), rng)
+    def examined(self, attraction: FloatArray, clicks: BoolArray) -> FloatArray:
+        """1 down to the first click; the model excludes any below it."""
+        return FittedModel.examined(self, attraction, clicks)
 
     def value(self, attraction: FloatArray, reward: Reward | None = None) -> FloatArray:
         """1 − ∏ (1 − θ); a list has one click at most, so all rewards are the same."""
-        return np.asarray(1 - np.prod(1 - self._known(attraction), axis=-1))
+        known = by_position(np.ones(self.positions), attraction.shape[-1], beyond=0.0)
+        return np.asarray(1 - np.prod(1 - attraction * known, axis=-1))
 
     def place(self, scores: FloatArray) -> IntArray:
         """From the top down: no order is better than another."""
         return top_down(scores)
-
-    def _known(self, attraction: FloatArray) -> FloatArray:
-        return attraction * by_position(np.ones(self.positions), attraction.shape[-1], beyond=0.0)
-
-
-def read_from_top(attraction: FloatArray, continuation: FloatArray, clicks: BoolArray | None) -> FloatArray:
-    """P(click at k) of users who go on after a click at k with probability λₖ, alone or given the clicks above."""
-    read = np.ones(attraction.shape)
-    for k in range(attraction.shape[-1] - 1):
-        theta, here = attraction[..., k], read[..., k]
-        if clicks is None:
-            read[..., k + 1] = here * (1 - theta + continuation[k] * theta)
-        else:
-            skipped = 1 - here * theta
-            still = np.divide(here * (1 - theta), skipped, out=np.zeros_like(here), where=skipped > 0)
-            read[..., k + 1] = np.where(clicks[..., k], continuation[k], still)
-    return np.asarray(attraction * read)
-
-
-def click_from_top(attraction: FloatArray, continuation: FloatArray, rng: np.random.Generator) -> BoolArray:
-    """Clicks of such users: u < θ is a click, and u < λₖθ one after which reading goes on."""
-    uniform = rng.random(attraction.shape)
-    clicks = uniform < attraction
-    leaves = clicks & (uniform >= continuation * attraction)
-    gone = np.logical_or.accumulate(leaves, axis=-1)
-    clicks[..., 1:] &= ~gone[..., :-1]
-    return clicks

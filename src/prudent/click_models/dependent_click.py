@@ -1,6 +1,7 @@
 """The dependent-click model."""
 
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -8,9 +9,7 @@ from scipy.special import ndtri
 
 from prudent.base.arrays import BoolArray, FloatArray, IntArray
 from prudent.base.errors import UsageError, did_you_mean
-from prudent.base.numerics.squarem import fixed_point
-from prudent.click_models.base import ClickModel, Evidence, FittedModel, click_models, make_evidence, warn_unsettled
-from prudent.click_models.cascade import click_from_top, read_from_top
+from prudent.click_models.base import ClickModel, Evidence, click_models, make_evidence
 from prudent.click_models.continuation import count_rates, find_doubt, fit_continuation
 from prudent.click_models.positions import (
     by_position,
@@ -20,11 +19,11 @@ from prudent.click_models.positions import (
     read_probabilities,
     top_down,
 )
+from prudent.click_models.reading import FittedReader, Onward, last_click
 from prudent.click_models.rewards import Reward
+from prudent.click_models.tails import Tails, settle
 from prudent.counts.cells import Cells
 from prudent.counts.lists import ListBatch
-
-_TINY = 1e-300
 
 
 @click_models.register("dcm")
@@ -81,7 +80,7 @@ class DependentClick(ClickModel):
 
 
 @dataclass(frozen=True, eq=False)
-class FittedDependentClick(FittedModel):
+class FittedDependentClick(FittedReader):
     """λ of every position."""
 
     continuation: FloatArray
@@ -96,32 +95,21 @@ class FittedDependentClick(FittedModel):
 
     def evidence(self, cells: Cells) -> Evidence:
         """Clicks against examinations without a click."""
-        clicks, surely = _surely_examined(cells)
-        examined = surely if self._truncated else _examined(cells, self.continuation)
+        clicks = cells.per_pair(cells.click)
+        examined = cells.per_pair(cells.click | cells.more | (cells.prev == 0))
+        if not self._truncated:
+            theta = settle(cells, partial(_Items, continuation=self.continuation), TOLERANCE)[:, 0]
+            examined = _Items(cells, self.continuation).examined(theta)
         # A user who may have read on made every impression below a click a try.
         tries = {} if self._truncated else {"tries": cells.per_pair()}
         return make_evidence(self, cells, clicks, examined - clicks, **tries)
 
-    def predict(self, attraction: FloatArray, clicks: BoolArray | None = None) -> FloatArray:
-        """P(still reading at k) θ."""
-        return read_from_top(attraction, self._onward(attraction), clicks)
-
     def examined(self, attraction: FloatArray, clicks: BoolArray) -> FloatArray:
         """1 down to the last click, or anywhere in a list without one; below it, P(the user went on | no click)."""
-        above: IntArray = np.cumsum(clicks, axis=-1) - clicks
-        total = clicks.sum(axis=-1, keepdims=True)
-        surely = (total == 0) | clicks | (above < total)
-        if self._truncated:
-            return np.asarray(surely, np.float64)
-        last = clicks.shape[-1] - 1 - np.argmax(clicks[..., ::-1], axis=-1)
-        onward = self._onward(attraction)[last][..., None]
-        unclicked = onward * np.prod(np.where(surely, 1.0, 1 - attraction), axis=-1, keepdims=True)
-        read = np.divide(unclicked, 1 - onward + unclicked, out=np.ones_like(unclicked), where=onward < 1)
-        return np.where(surely, 1.0, read)
-
-    def sample(self, attraction: FloatArray, rng: np.random.Generator) -> BoolArray:
-        """Clicks from the top down, until one after which the user leaves."""
-        return click_from_top(attraction, self._onward(attraction), rng)
+        if not self._truncated:
+            return super().examined(attraction, clicks)
+        last = last_click(clicks)[..., None]
+        return np.asarray((last < 0) | (np.arange(clicks.shape[-1]) <= last), np.float64)
 
     def value(self, attraction: FloatArray, reward: Reward | None = None) -> FloatArray:
         """1 − ∏ (1 − (1 − λₖ) θ), Eq. (4), unless another reward is asked for."""
@@ -148,13 +136,12 @@ class FittedDependentClick(FittedModel):
     def _truncated(self) -> bool:
         return getattr(self.model, "tail", "em") == "truncate"
 
+    def onward(self, attraction: FloatArray) -> Onward:
+        """Always after an item that is not clicked, and with λ after a click."""
+        return Onward(np.ones(attraction.shape[-1]), self._onward(attraction))
+
     def _onward(self, attraction: FloatArray) -> FloatArray:
         return by_position(self.continuation, attraction.shape[-1], beyond=1.0)  # no click there satisfies
-
-
-def _surely_examined(cells: Cells) -> tuple[FloatArray, FloatArray]:
-    """Clicks of every pair, and its impressions down to the last click, or anywhere in a list without one."""
-    return cells.per_pair(cells.click), cells.per_pair(cells.click | cells.more | (cells.prev == 0))
 
 
 def _last_click_rates(cells: Cells, positions: int) -> FloatArray:
@@ -173,86 +160,24 @@ def _borrow_last(continuation: FloatArray) -> FloatArray:
     return continuation
 
 
-class _Tails:
-    """The impressions below a last click, which count with the probability that they were read.
-
-    After a last click at l the user stopped, with probability 1 − λₗ, or read on and clicked nothing, with
-    λₗ ∏_{j>l} (1 − θⱼ). So ``w = λₗ P / (1 − λₗ + λₗ P)`` is the weight of an impression in that tail, with
-    ``P = ∏ (1 − θⱼ)``. The product runs over whole lists, which counts do not keep: the item's own factor is
-    exact, and each other position j contributes the mean of (1 − θ) over all tails of its context and l.
-    """
-
-    def __init__(self, cells: Cells, positions: int) -> None:
-        self.cells, self.positions = cells, positions
-        self.clicks, self.surely = _surely_examined(cells)
-        in_tail = ~cells.click & ~cells.more & (cells.prev > 0)
-        self.pair, self.position, self.last, self.n = (
-            a[in_tail] for a in (cells.pair, cells.position, cells.prev, cells.n)
-        )
-        # Tails are numbered by (context, last click), their slots by position within.
-        size = positions + 1
-        keys, tail = np.unique(cells.context[self.pair] * size + self.last, return_inverse=True)
-        slots, self.slot = np.unique(tail * size + self.position, return_inverse=True)
-        self.tail_of_slot = slots // size
-        self.last_of_slot = keys[self.tail_of_slot] % size
-        # A list with a tail has exactly one impression right below its last click.
-        first_below = self.position == self.last + 1
-        self.lists = np.bincount(tail[first_below], self.n[first_below], minlength=len(keys))
-        self.clicks_of_context = np.bincount(cells.context, self.clicks, minlength=cells.contexts)
-
-    def attraction(self, examined: FloatArray) -> FloatArray:
-        """θ = n₊/n of every pair, with two more examinations that were clicked as often as others of the context.
-
-        Half of them clicked, as one pseudo-count of either kind would have it, is far more than an item usually gets:
-        on logs of many rare pairs the tails then seem unread, and λ came out lower by .14.
-        """
-        context = self.cells.context
-        trials = np.bincount(context, examined, minlength=self.cells.contexts)
-        rate = (self.clicks_of_context + 1) / (trials + 2)
-        return np.asarray((self.clicks + 2 * rate[context]) / (examined + 2))
-
-    def read_on(self, theta: FloatArray, continuation: FloatArray) -> FloatArray:
-        """The weight w of every impression in a tail."""
-        own = theta[self.pair]
-        # Shorter lists have no item at a lower slot: an absent item is one that nobody clicks.
-        clicked = np.bincount(self.slot, self.n * own, minlength=len(self.tail_of_slot))
-        # An extrapolated θ may reach 1, and the log of 0 would end it all.
-        factor = np.log(np.maximum(1 - clicked / self.lists[self.tail_of_slot], _TINY))
-        product = np.bincount(self.tail_of_slot, factor, minlength=len(self.lists))
-        others = continuation[self.last_of_slot - 1] * np.exp(product[self.tail_of_slot] - factor)
-        unclicked = np.maximum(others[self.slot] * (1 - own), _TINY)  # λP: read on, and clicked nothing
-        return np.asarray(unclicked / ((1 - continuation)[self.last - 1] + unclicked))
-
-    def examined(self, weight: FloatArray) -> FloatArray:
-        """Examinations of every pair, the tails with their weights."""
-        return np.asarray(self.surely + np.bincount(self.pair, self.n * weight, minlength=self.cells.pairs))
+TOLERANCE = 1e-7  # of attraction
 
 
-_ROUNDS = (5, 10, 20, 40, 80, 160, 320, 640, 1280)
+class _Items:
+    """Attraction of every pair: clicks over examinations, those in tails as likely as they are at that attraction."""
 
+    def __init__(self, cells: Cells, continuation: FloatArray) -> None:
+        self.tails = Tails(cells, len(continuation), 1.0)
+        self.on = continuation[cells.position[self.tails.last] - 1]
 
-def _examined(cells: Cells, continuation: FloatArray) -> FloatArray:
-    """Examinations of every pair, where each context finds its own θ for the λ of all.
+    def start(self) -> FloatArray:
+        """As if no tail was examined."""
+        return self.tails.smoothed(self.tails.clicks, self.tails.surely)[:, None]
 
-    Most contexts come to rest after a few rounds; the others go on without them.
-    """
-    examined = np.zeros(cells.pairs)
-    restless, pairs = cells, np.arange(cells.pairs)
-    theta: FloatArray | None = None
-    for rounds in _ROUNDS:
-        tails = _Tails(restless, len(continuation))
+    def step(self, parameters: FloatArray) -> FloatArray:
+        """One round."""
+        return self.tails.smoothed(self.tails.clicks, self.examined(parameters[:, 0]))[:, None]
 
-        def step(theta: FloatArray, tails: _Tails = tails) -> FloatArray:
-            return tails.attraction(tails.examined(tails.read_on(theta, continuation)))
-
-        groups = np.flatnonzero(np.diff(restless.context, prepend=-1))
-        theta, rest = fixed_point(
-            step, tails.attraction(tails.surely) if theta is None else theta, 1e-7, groups, rounds
-        )
-        examined[pairs] = tails.examined(tails.read_on(theta, continuation))
-        if rest.all():
-            return examined
-        left = ~rest[restless.context]
-        restless, pairs, theta = restless.only(~rest), pairs[left], theta[left]
-    warn_unsettled()
-    return examined
+    def examined(self, theta: FloatArray) -> FloatArray:
+        """Examinations of every pair."""
+        return self.tails.examined(self.tails.read(theta, self.tails.chances(theta, self.on).chance))

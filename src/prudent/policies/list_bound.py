@@ -17,7 +17,7 @@ def list_lower_bounds(evidence: Evidence, lists: Lists, scores: Scores, length: 
     """The lower bound on the value of each context's list, which holds for a share 1 − `scores.list_level` of lists.
 
     For posteriors it is ``V(m) − √Σ gₖ² (mₖ − Lₖ)²``, with the estimates m and lower bounds L of the items. gₖ is the
-    derivative of V by the attraction at k, which is exact because V is linear in each. The posteriors of items are
+    derivative of V by the attraction at k, which is exact where V is linear in each. The posteriors of items are
     independent given the prior, so their deviations add up in squares, and V deviates from its mean as a normal
     variable does: where P(θ ≤ L) is δ/2 for the items, so is P(V ≤ this) for the list, about. V of the lower bounds
     instead adds deviations up as if all items were bad at once, and lies below. Choosing K of M items needs no
@@ -49,9 +49,10 @@ def squared_gap(value: Callable[[FloatArray], FloatArray], mean: FloatArray, gap
     """Σ (gₖ × gapₖ)² of every list, with gₖ the derivative of its value by the attraction at k."""
     result, squares, rest = value(mean), np.zeros(len(mean)), mean.copy()
     for k in range(mean.shape[1]):
-        rest[:, k] = 0
-        # V is linear in θ at k: what the item adds, per θ.
-        slope = np.divide(result - value(rest), mean[:, k], out=np.zeros(len(mean)), where=mean[:, k] > 0)
+        # What the item adds, per θ: V is linear in it or, for ccm, bent, and then what counts is the way to the bound.
+        step = np.minimum(gap[:, k], mean[:, k])
+        rest[:, k] = mean[:, k] - step
+        slope = np.divide(result - value(rest), step, out=np.zeros(len(mean)), where=step != 0)
         rest[:, k] = mean[:, k]
         squares += (slope * gap[:, k]) ** 2
     return np.asarray(squares)

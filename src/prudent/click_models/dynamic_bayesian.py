@@ -1,0 +1,263 @@
+"""The dynamic Bayesian network model."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy.special import ndtri
+
+from prudent.base.arrays import FloatArray, IntArray
+from prudent.base.errors import NotIdentifiedError, UsageError
+from prudent.base.spec import as_number
+from prudent.base.text import number
+from prudent.click_models.base import ClickModel, Evidence, click_models, make_evidence, product_above
+from prudent.click_models.dynamic_fit import fit_dynamic
+from prudent.click_models.positions import by_position, top_down
+from prudent.click_models.reading import FittedReader, Onward
+from prudent.click_models.rewards import Reward
+from prudent.click_models.satisfaction import LastClicks, combined_trials, estimate_satisfaction
+from prudent.click_models.tails import Chances, Tails, settle, skips_of
+from prudent.click_models.whole_lists import WholeLists
+from prudent.counts.cells import Cells
+from prudent.counts.lists import ListBatch
+
+UNIT = "probability of a satisfied user"
+
+
+@click_models.register("dbn")
+@dataclass(frozen=True)
+class DynamicBayesian(ClickModel):
+    """The user reads from the top, clicks what attracts, and leaves when a clicked item satisfies, or out of fatigue.
+
+    An examined item is clicked with probability a, its attraction, and a click satisfies with probability s, both of
+    the item; a user who is not satisfied goes on with probability γ, the perseverance (Chapelle and Zhang 2009). Below
+    the last click, and in a list without one, the position where the user stopped is hidden; all of them are summed
+    over. The value of a list is the probability that the user is satisfied, ``V = Σₖ aₖsₖ ∏_{j<k} γ(1 − aⱼsⱼ)``. It
+    depends on the product as alone, and lists are ranked by a lower bound on that.
+
+    ``perseverance`` sets γ; ``satisfaction`` sets one s for all items, or the mean μ of s over items and their
+    correlation ρ: the variance of s is ρμ(1 − μ). Otherwise they are fitted to whole lists: those that counts keep. In
+    the evidence, other items below a last click contribute their mean over the lists of the context, as in ``dcm``.
+    """
+
+    perseverance: float | None = None
+    satisfaction: tuple[float, ...] = ()
+
+    unit: ClassVar[str] = UNIT
+    reward: ClassVar[Reward] = "satisfied"
+    precedence: ClassVar[int] = 6
+    whole_lists: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if self.perseverance is not None and not 0 <= as_number(self.perseverance) <= 1:
+            raise UsageError(f"perseverance is {self.perseverance}; it is a probability.")
+        object.__setattr__(self, "satisfaction", read_satisfaction(self.satisfaction))
+
+    def curves(self, fitted: Mapping[str, Any]) -> dict[str, list[float | None]]:
+        """None: no parameter depends on the position."""
+        return {}
+
+    def fit(self, cells: Cells, positions: int, lists: ListBatch | None = None) -> "FittedDynamicBayesian":
+        """γ and the distribution of s, as set or from whole lists."""
+        return fit_or_take(self, positions, lists, self.perseverance, self.satisfaction)
+
+    def typical(self, positions: int) -> "FittedDynamicBayesian":
+        """γ = .9, and half of the clicks satisfy."""
+        gamma = 0.9 if self.perseverance is None else self.perseverance
+        return FittedDynamicBayesian.of(self, positions, gamma, self.satisfaction or (0.5,))
+
+
+def read_satisfaction(values: object) -> tuple[float, ...]:
+    """One probability, the mean and correlation of several, or nothing to have them fitted."""
+    listed = values if isinstance(values, tuple | list) else (values,)
+    numbers = tuple(map(as_number, listed))
+    if len(numbers) > 2 or not all(0 <= one <= 1 for one in numbers) or (len(numbers) == 2 and not 0 < numbers[1] < 1):
+        raise UsageError(
+            f"satisfaction is {values}; write one probability for all items, such as 0.5, or their mean and their "
+            "correlation, above 0 and below 1, such as [0.5, 0.2]."
+        )
+    return numbers
+
+
+def fit_or_take(
+    model: ClickModel,
+    positions: int,
+    lists: ListBatch | None,
+    perseverance: float | None,
+    satisfaction: tuple[float, ...],
+) -> "FittedDynamicBayesian":
+    """The model with these parameters; what is missing is fitted."""
+    if perseverance is not None and satisfaction:
+        return FittedDynamicBayesian.of(model, positions, perseverance, satisfaction)
+    name = str(model)
+    if lists is None:
+        raise NotIdentifiedError(f"{name} is not identified: it is fitted to whole lists, and there are only cells.")
+    whole = WholeLists(lists)
+    whole.check(name)
+    found = fit_dynamic(whole, perseverance)
+    if found.error > UNCERTAIN:
+        raise NotIdentifiedError(
+            f"{name} is not identified: the standard error of perseverance is {number(found.error, 2)}. Set "
+            "perseverance=, or use sdbn, in which it is 1."
+        )
+    satisfaction = satisfaction or of_items(*found.satisfaction)
+    fitted = FittedDynamicBayesian.of(model, positions, found.perseverance, satisfaction)
+    doubt = ""
+    if satisfaction[0] < RARELY:
+        doubt = (
+            f"By {name}, clicks hardly ever satisfy: users go on after one as readily as without one. Values of lists "
+            "are close to 0, and their order is that of attraction."
+        )
+    return replace(fitted, error=found.error, learned=True, doubt=doubt)
+
+
+def of_items(alpha: float, beta: float) -> tuple[float, float]:
+    """The mean and the correlation of Beta(α, β)."""
+    return alpha / (alpha + beta), 1 / (1 + alpha + beta)
+
+
+UNCERTAIN = 0.2
+"""Standard error of γ above which it is refused: the value of a list would not even be known roughly."""
+RARELY = 0.02
+"""Mean satisfaction below which there is no sign of any."""
+TOLERANCE = 1e-4  # of attraction and satisfaction of items
+
+
+@dataclass(frozen=True, eq=False)
+class FittedDynamicBayesian(FittedReader):
+    """γ, and s of every item: its mean, or one for each place of the lists to predict."""
+
+    perseverance: float
+    satisfaction: FloatArray  # s
+    prior: tuple[float, float] | None = None  # α and β of s over items; None where it is the same for all
+    error: float = field(default=0.0, kw_only=True)  # standard error of γ
+
+    @classmethod
+    def of(
+        cls, model: ClickModel, positions: int, perseverance: float, satisfaction: tuple[float, ...]
+    ) -> "FittedDynamicBayesian":
+        """With one s, or the mean of a distribution of s."""
+        mean = np.array(satisfaction[0])
+        if len(satisfaction) == 1:
+            return cls(model, positions, perseverance, mean)
+        strength = 1 / satisfaction[1] - 1
+        return cls(model, positions, perseverance, mean, (satisfaction[0] * strength, (1 - satisfaction[0]) * strength))
+
+    @property
+    def parameters(self) -> Mapping[str, FloatArray]:
+        """γ, and the mean and correlation of s."""
+        if not self.learned:
+            return {}
+        fitted = {} if getattr(self.model, "perseverance", 1.0) is not None else {"perseverance": self.perseverance}
+        return {name: np.array(value) for name, value in {**fitted, "satisfaction": self._distribution}.items()}
+
+    @property
+    def pinned(self) -> ClickModel:
+        """With γ, where the model has it as a setting, and the distribution of s."""
+        settings: dict[str, Any] = {"satisfaction": self._distribution}
+        if hasattr(self.model, "perseverance"):
+            settings["perseverance"] = self.perseverance
+        return replace(self.model, **settings)  # type: ignore[type-var]
+
+    @property
+    def _distribution(self) -> tuple[float, ...]:
+        mean = (float(self.satisfaction),)
+        return mean if self.prior is None else (*mean, 1 / (1 + sum(self.prior)))
+
+    @property
+    def as_truth(self) -> "FittedDynamicBayesian":
+        """With the mean of s for every item."""
+        return replace(self, learned=False, prior=None)
+
+    def satisfied_by(self, satisfaction: FloatArray) -> "FittedDynamicBayesian":
+        """With s of every place."""
+        return replace(self, satisfaction=satisfaction, prior=None)
+
+    def evidence(self, cells: Cells) -> Evidence:
+        """Clicks against examinations without a click, and satisfying clicks against examinations without one."""
+        state = settle(cells, partial(_Items, fitted=self), TOLERANCE)
+        items = _Items(cells, self)
+        theta, unsatisfied = state.T
+        chances = items.chances(theta, unsatisfied)
+        tails = items.tails
+        read = tails.read(theta, chances.chance)
+        examined = tails.examined(read)
+        clicks = tails.clicks
+        skips = skips_of(tails, chances.chance)
+        evidence = make_evidence(self, cells, clicks, examined - clicks, tries=cells.per_pair(), skips=skips)
+        if self.prior is None:
+            return evidence
+        satisfaction, spread = estimate_satisfaction(items.followed, items.last_clicks(state), *self.prior)
+        trials = combined_trials(theta, examined, satisfaction, spread)
+        positive = trials * satisfaction * np.divide(clicks, examined, out=np.zeros(cells.pairs), where=examined > 0)
+        # Each click satisfies: attraction in this evidence is that to a click that does.
+        satisfying = make_evidence(
+            replace(self, satisfaction=np.array(1.0), prior=None),
+            cells,
+            positive,
+            trials - positive,
+            tries=cells.per_pair(),
+        )
+        return replace(evidence, satisfaction=satisfaction, satisfying=satisfying)
+
+    def value(self, attraction: FloatArray, reward: Reward | None = None) -> FloatArray:
+        """Σₖ aₖsₖ ∏_{j<k} γ(1 − aⱼsⱼ), unless another reward is asked for."""
+        if (reward or self.model.reward) != "satisfied":
+            return super().value(attraction, reward)
+        satisfied = attraction * self.satisfaction
+        onward = self.onward(attraction).unclicked * (1 - satisfied)
+        return np.asarray((satisfied * product_above(onward)).sum(axis=-1))
+
+    def cautious(self, level: float) -> "FittedDynamicBayesian":
+        """Fitted γ at its lower limit."""
+        return replace(self, perseverance=max(0.0, self.perseverance + float(ndtri(level)) * self.error))
+
+    def place(self, scores: FloatArray) -> IntArray:
+        """From the top down: what satisfies most is best seen first, as some users tire."""
+        return top_down(scores)
+
+    def onward(self, attraction: FloatArray) -> Onward:
+        """The same after every item, but for what a click does; the last position ends the list."""
+        known = np.full(max(0, self.positions - 1), self.perseverance)
+        gamma = by_position(known, attraction.shape[-1], beyond=0.0)
+        return Onward(gamma, gamma * (1 - self.satisfaction))
+
+
+class _Items:
+    """a and t = 1 − s of every pair, in this order: expected counts over expected trials."""
+
+    def __init__(self, cells: Cells, fitted: FittedDynamicBayesian) -> None:
+        self.fitted = fitted
+        self.tails = Tails(cells, fitted.positions, fitted.perseverance)
+        self.followed = cells.per_pair(cells.click & cells.more)
+
+    def start(self) -> FloatArray:
+        """As if nothing below the last click was examined."""
+        theta = self.tails.smoothed(self.tails.clicks, self.tails.surely)
+        return np.stack([theta, np.full(len(theta), 1 - float(self.fitted.satisfaction))], axis=1)
+
+    def step(self, parameters: FloatArray) -> FloatArray:
+        """One round."""
+        tails, (theta, unsatisfied) = self.tails, parameters.T
+        chances = self.chances(theta, unsatisfied)
+        new = tails.smoothed(tails.clicks, tails.examined(tails.read(theta, chances.chance)))
+        if self.fitted.prior is None:
+            return np.stack([new, unsatisfied], axis=1)
+        t = unsatisfied[tails.cells.pair[tails.last]]
+        ended = t * (1 - self.fitted.perseverance * chances.unread)
+        still = tails.per_pair(ended / np.maximum(1 - t + ended, 1e-300))
+        alpha, beta = self.fitted.prior
+        return np.stack([new, (self.followed + still + beta) / (tails.clicks + alpha + beta)], axis=1)
+
+    def last_clicks(self, parameters: FloatArray) -> LastClicks:
+        """The last clicks, with the chance of another one where they do not satisfy."""
+        tails = self.tails
+        unread = self.chances(*parameters.T).unread
+        return LastClicks(tails.cells.pair[tails.last], tails.last_n, self.fitted.perseverance * unread)
+
+    def chances(self, theta: FloatArray, unsatisfied: FloatArray) -> Chances:
+        """Of having been examined, and of another click."""
+        onward = self.fitted.perseverance * unsatisfied[self.tails.cells.pair[self.tails.last]]
+        return self.tails.chances(theta, onward)
