@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 import prudent
 from prudent.base.errors import LogError
 from prudent.counts import lists as module
+from prudent.counts.count import count_with_lists
 from prudent.counts.lists import ListBatch, batch_of, cut, read_lists, read_whole_lists
 from prudent.engines import kernel
 from prudent.engines.duckdb import count as counting
@@ -100,6 +101,28 @@ def test_cut_lists_are_those_of_a_shorter_log(lists: list[LoggedList], length: i
     assert actual.run.pairs.tolist() == expected.run.pairs.tolist()
     for column in runs.WholeLists.__dataclass_fields__:
         np.testing.assert_array_equal(getattr(actual.lists, column), getattr(expected.lists, column))
+
+
+@pytest.mark.parametrize("held", [True, False])
+@settings(max_examples=6, deadline=None)
+@given(st.data())
+def test_counts_and_lists_in_one_pass(held: bool, data: st.DataObject) -> None:
+    """Both as they come alone, whether counts stay in memory or go to a file, and in several runs."""
+    log = prudent.Log(table(data.draw(logs(text_names))))
+    alone = prudent.count(log, engine=ENGINE)
+    _, whole, _ = read_whole_lists(log, ENGINE, max_rejected=0)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(counting, "_counted", in_runs(data.draw(st.integers(1, 9))))
+        if not held:
+            patch.setattr(prudent.DuckDB, "room", lambda engine: 0)
+        counts, lists = count_with_lists(log, ENGINE, max_rejected=0)
+    assert held or counts.held is None
+    assert counts == alone
+    assert (counts.tally, counts.origin) == (alone.tally, alone.origin)
+    assert rows_of(counts.sample()) == rows_of(alone.sample())
+    assert lists.run.items.to_list() == whole.run.items.to_list()
+    for column in runs.WholeLists.__dataclass_fields__:
+        np.testing.assert_array_equal(getattr(lists.lists, column), getattr(whole.lists, column))
 
 
 def test_lists_as_arrays_and_back() -> None:

@@ -14,13 +14,14 @@ from prudent.click_models.comparison import Comparison
 from prudent.click_models.likelihood import in_order, split_lists
 from prudent.click_models.selection import HOLDOUT, compare_lists, read_models
 from prudent.counts.counts import Counts
-from prudent.counts.lists import ListBatch, read_lists
+from prudent.counts.lists import ListBatch, check_same_kinds, numbered_together, read_lists, sample_together
 from prudent.counts.max_rejected import MAX_REJECTED, check_max_rejected
 from prudent.counts.split import By, split
 from prudent.engines.duckdb.engine import DuckDB
 from prudent.logs.files_behind import files_behind
 from prudent.logs.formats import find_files
 from prudent.logs.log import Log, as_log
+from prudent.storage.counts_file import Piece
 from prudent.storage.files import TemporaryFolder, check_output, replacing
 from prudent.storage.manifest import Manifest, Source
 
@@ -75,6 +76,18 @@ def compare(
     comparison = replace(compare_lists(train, held_out, chosen), manifest=about)
     write_chart(comparison, to)
     return comparison
+
+
+def compare_read(
+    logs: Sequence[Log], lists: Sequence[Piece], model: Sequence[str | ClickModel], engine: DuckDB
+) -> Comparison:
+    """The same for one log, or for a training log and a holdout, whose whole lists were read already."""
+    if len(logs) > 1 and (reason := _not_apart(*logs)):
+        warnings.warn(reason, PrudentWarning, stacklevel=3)
+    check_same_kinds(logs, lists)
+    parts = numbered_together(sample_together(engine, lists, MOST_LISTS))
+    train, test = split_lists(parts[0], HOLDOUT, 0) if len(parts) == 1 else map(in_order, parts)
+    return compare_lists(train, test, read_models(model))
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from prudent.engines.duckdb.engine import DuckDB
 from prudent.engines.spark.engine import Spark
 from prudent.logs.formats import find_files, first_bytes, is_paths, path_names
 from prudent.logs.log import Log, as_log, recorded_names
-from prudent.storage.counts_file import COLUMNS, counts_version
+from prudent.storage.counts_file import COLUMNS, Piece, counts_version
 from prudent.storage.files import TemporaryFolder, check_output, make_folder, private_part, replacing
 from prudent.storage.filesystem import (
     check_apart,
@@ -101,6 +101,17 @@ def count(
         tally = engine.count(opened, part, check=check)
         counts = Counts((target,), tally, reader, recorded_names(opened))
     return counts
+
+
+def count_with_lists(log: Log, engine: DuckDB, *, max_rejected: float) -> tuple[Counts, Piece]:
+    """The counts of a log, and all of its whole lists, in one pass."""
+    folder = TemporaryFolder()
+    target, names = folder.path / "counts.parquet", recorded_names(log)
+    check = partial(check_tally, log=log, max_rejected=max_rejected)
+    tally, held, lists = engine.hold_with_lists(log, target, check=check)
+    if held is not None:
+        return Counts((), tally, engine, names, held=held), lists
+    return Counts((target,), tally, engine, names, _folder=folder), lists
 
 
 def as_counts(

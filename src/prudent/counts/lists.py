@@ -22,7 +22,7 @@ from prudent.storage.counts_file import Piece
 from prudent.storage.digest import Digest, digest_lists
 from prudent.storage.manifest import Tally
 from prudent.storage.run import Run, WholeLists
-from prudent.storage.sketch import NOTHING, in_sample, sample_of
+from prudent.storage.sketch import EVERYTHING, NOTHING, in_sample, sample_of
 
 _MOST_PLACES = 1 << 30  # of all lists, each as long as the longest: 9 GB of arrays
 
@@ -206,6 +206,15 @@ def read_lists(
     """
     found = [read_whole_lists(log, engine, max_rejected=max_rejected, most=most) for log in logs]
     tallies, pieces = [tally for tally, _, _ in found], [piece for _, piece, _ in found]
+    check_same_kinds(logs, pieces)
+    least = min(threshold for _, _, threshold in found)
+    if len(logs) > 1:
+        pieces = sample_together(engine, pieces, most, least)
+    return numbered_together([cut(piece, length) for piece in pieces]), tallies
+
+
+def check_same_kinds(logs: Sequence[Log], pieces: Sequence[Piece]) -> None:
+    """Raise where logs with these lists name contexts or items by different types."""
     for log, piece in zip(logs, pieces, strict=True):
         if name_kinds(piece.run) != name_kinds(pieces[0].run):
             mine, theirs = (" and ".join(name_kinds(one.run)) for one in (pieces[0], piece))
@@ -213,22 +222,27 @@ def read_lists(
                 f"{logs[0].name} names its contexts and items by {mine}, {log.name} by {theirs}: they have nothing in "
                 "common."
             )
-    if most is not None and len(logs) > 1 and sum(tally.lists for tally in tallies) > most:
-        pieces = _common_sample(engine, pieces, min(threshold for _, _, threshold in found), most)
-    pieces = [cut(piece, length) for piece in pieces]
+
+
+def numbered_together(pieces: Sequence[Piece]) -> list[ListBatch]:
+    """The lists of several logs as arrays whose numbers are those of all names together."""
     if len(pieces) == 1:
-        return [batch_of(pieces)], tallies
+        return [batch_of(pieces)]
     run, places = kernel.merge([piece.run for piece in pieces], [1] * len(pieces))
     context = np.repeat(np.arange(len(run.pairs)), run.pairs)
     batches = [batch_of([piece]) for piece in pieces]
     return [
         ListBatch(context, np.append(place.astype(np.int64), -1)[batch.items], batch.clicks, batch.n)
         for place, batch in zip(places, batches, strict=True)
-    ], tallies
+    ]
 
 
-def _common_sample(engine: DuckDB, pieces: Sequence[Piece], threshold: str, most: int) -> list[Piece]:
+def sample_together(
+    engine: DuckDB, pieces: Sequence[Piece], most: int | None, threshold: str = EVERYTHING
+) -> list[Piece]:
     """The sample of all pieces together, each of which is complete below the threshold."""
+    if most is None or (threshold == EVERYTHING and sum(int(piece.lists.n.sum()) for piece in pieces) <= most):
+        return list(pieces)
     with engine.connect() as connection:
         pieces = [piece.only(in_sample(connection, piece.run.contexts, threshold)) for piece in pieces]
         run, places = kernel.merge([piece.run for piece in pieces], [1] * len(pieces))

@@ -17,6 +17,7 @@ from prudent.counts.counts import Counts
 from prudent.counts.lists import batch_of, digest_of, name_kinds, name_tables, read_whole_lists
 from prudent.counts.lists_with_columns import ListsWithColumns, read_with_columns
 from prudent.counts.max_rejected import check_max_rejected
+from prudent.engines import kernel
 from prudent.engines.duckdb.engine import DuckDB
 from prudent.evaluation.confounding_by_segment import SegmentedLists, SegmentTest, detect_by_segments
 from prudent.evaluation.holdout import Holdout, make_holdout
@@ -50,6 +51,11 @@ class HoldoutLog:
     digest: Digest | None  # of the log
     segmented: SegmentedLists | None = None  # a sample of contexts, where the log names segments
 
+    @property
+    def whole_lists(self) -> Piece:
+        """The lists as they were read, without propensities."""
+        return Piece(self.names, kernel.distinct(self.lists.lists.whole_lists))
+
     @cached_property
     def connection(self) -> duckdb.DuckDBPyConnection:
         """A database with the policy in the table ``policy``, and the names of `name_tables`."""
@@ -77,13 +83,11 @@ class HoldoutLog:
 def open_holdout(
     policy: PolicyLike, log: Any, engine: DuckDB | None, max_rejected: float, **columns: Any
 ) -> HoldoutLog:
-    """The policy and the lists of the log, which are read once; `columns` are arguments of `as_log`."""
-    policy = as_policy(policy)
-    if isinstance(log, Counts):
-        raise UsageError("Evaluating needs the log: counts do not keep whole lists.")
-    log = as_log(log, engine=engine, **columns)
-    check_max_rejected(max_rejected)
-    holdout = _read(policy, log, engine or DuckDB(), max_rejected)
+    """The policy and the lists of the log, which are read once, with a warning where some are rejected.
+
+    `columns` are arguments of `as_log`.
+    """
+    holdout = read_holdout(policy, log, engine, max_rejected, **columns)
     if holdout.tally.rejected_lists:
         every = holdout.tally.lists + holdout.tally.rejected_lists
         reasons = "; ".join(holdout.tally.reasons)
@@ -92,10 +96,29 @@ def open_holdout(
     return holdout
 
 
-def _read(policy: Policy, log: Log, engine: DuckDB, max_rejected: float) -> HoldoutLog:
+def read_holdout(
+    policy: PolicyLike,
+    log: Any,
+    engine: DuckDB | None,
+    max_rejected: float,
+    read: tuple[Tally, Piece] | None = None,
+    **columns: Any,
+) -> HoldoutLog:
+    """The same without a warning. `read` is the tally of the log and its whole lists, where these were read already."""
+    policy = as_policy(policy)
+    if isinstance(log, Counts):
+        raise UsageError("Evaluating needs the log: counts do not keep whole lists.")
+    log = as_log(log, engine=engine, **columns)
+    check_max_rejected(max_rejected)
+    return _read(policy, log, engine or DuckDB(), max_rejected, read)
+
+
+def _read(
+    policy: Policy, log: Log, engine: DuckDB, max_rejected: float, read: tuple[Tally, Piece] | None
+) -> HoldoutLog:
     """Read a log once: its distinct lists, beside the policy's."""
     chosen = read_lists_of(policy)
-    tally, found = _read_lists(log, engine, max_rejected)
+    tally, found = _read_lists(log, engine, max_rejected) if read is None else _as_found(*read)
     if found is None:
         raise LogError(f"All {tally.rejected_lists:,} lists of {log.name} were rejected: {'; '.join(tally.reasons)}.")
     names, shown, segmented = found
@@ -121,6 +144,10 @@ def _read_lists(log: Log, engine: DuckDB, max_rejected: float) -> tuple[Tally, L
     if log.propensity is not None or log.segments:
         return read_with_columns(log, engine, max_rejected=max_rejected)
     tally, piece, _ = read_whole_lists(log, engine, max_rejected=max_rejected)
+    return _as_found(tally, piece)
+
+
+def _as_found(tally: Tally, piece: Piece) -> tuple[Tally, ListsWithColumns | None]:
     if not tally.lists:
         return tally, None
     return tally, ListsWithColumns(piece.run, batch_of([piece], np.int32), None)

@@ -5,16 +5,16 @@ from dataclasses import replace
 from datetime import date
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from prudent.base.errors import LogError
 from prudent.base.spec import check_share
 from prudent.click_models.check import check
-from prudent.click_models.compare import compare
+from prudent.click_models.compare import compare_read
 from prudent.click_models.comparison import Comparison
 from prudent.click_models.rewards import ObservedReward
 from prudent.click_models.selection import names
-from prudent.counts.count import as_counts, count, counted_files
+from prudent.counts.count import as_counts, count, count_with_lists, counted_files
 from prudent.counts.counts import Counts
 from prudent.counts.lists_with_columns import list_columns
 from prudent.counts.max_rejected import MAX_REJECTED, check_max_rejected, check_tally
@@ -22,7 +22,7 @@ from prudent.engines.duckdb.engine import DuckDB
 from prudent.evaluation.estimators import Estimator, estimators, parse
 from prudent.evaluation.evaluate import DECIDES, DEFAULTS, evaluate_holdout
 from prudent.evaluation.gate import gate_holdout, gate_settings
-from prudent.evaluation.holdout_log import HoldoutLog, PolicyLike, open_holdout
+from prudent.evaluation.holdout_log import HoldoutLog, PolicyLike, read_holdout
 from prudent.evaluation.intervals import Settings
 from prudent.evaluation.refusals import MIN_SUPPORT, read_acknowledged
 from prudent.logs.formats import find_files
@@ -30,6 +30,7 @@ from prudent.logs.log import Log, as_log
 from prudent.policies.policy import Policy, as_policy
 from prudent.reporting.render import render
 from prudent.reporting.summarize import summarize
+from prudent.storage.counts_file import Piece
 from prudent.storage.files import TemporaryFolder, check_output, replacing
 from prudent.storage.manifest import Tally
 
@@ -99,25 +100,22 @@ def report(
     read = [file for one in (log, train) if isinstance(one, Log) and one.in_files for file in find_files(one.names)]
     check_output(to, [*policy.files, *read, *(train.files if isinstance(train, Counts) else ())], parquet=False)
 
-    holdout_log, holdout = _holdout(policy, log, engine, max_rejected, folder.path / "holdout.parquet")
+    counts = policy.counts
+    holdout, counted = _holdout(policy, log, engine, max_rejected, folder, train is None and counts is None)
     every = {str(one): one for one in (*map(parse, DEFAULTS), chosen)}
     evaluation = evaluate_holdout(holdout, list(every.values()), settings)
     verdict = gate_holdout(holdout, chosen, gate_by, min_lift, min_support, acknowledge, personalised)
 
-    training: Log | None = None
-    counts = policy.counts
+    lists: Piece | None = None  # of the training log, which compare click models
     if isinstance(train, Log):
-        training, tally = _read_once(train, engine, max_rejected, folder.path / "training.parquet")
-        counts = replace(count(training, engine=engine), tally=tally, origin=tuple(train.names))
+        counts, lists = _count_with_lists(train, engine, max_rejected)
     elif train is not None:
         counts = train
     if train is not None and counts is not None:
         _check_train(policy, counts)
-    trained = counts is not None
-    if counts is None:
-        counts = replace(count(holdout_log, engine=engine), tally=holdout.tally, origin=tuple(holdout.log.names))
-    comparison = _compare(policy, holdout_log, training, engine)
-    data = summarize(policy, counts, check(counts), evaluation, verdict, comparison, title, trained)
+    shown = cast(Counts, counted) if counts is None else counts  # the holdout was counted where there are no others
+    comparison = _compare(policy, holdout, train if isinstance(train, Log) else None, lists, engine)
+    data = summarize(policy, shown, check(shown), evaluation, verdict, comparison, title, counts is not None)
     with replacing(to) as part:
         part.write_text(render(data), encoding="utf-8")
     return data
@@ -146,13 +144,26 @@ def _read_once(log: Log, engine: DuckDB, max_rejected: float, to: Path) -> tuple
     return Log(str(to), propensity=propensity, segment=tuple(log.segments), origin=tuple(log.names)), tally
 
 
-def _holdout(policy: Policy, log: Any, engine: DuckDB, max_rejected: float, to: Path) -> tuple[Log, HoldoutLog]:
-    """The holdout, read once, with the names and the tally of the log itself."""
-    if not isinstance(log, Log):
-        return log, open_holdout(policy, log, engine, max_rejected)  # which explains why counts will not do
-    accepted, tally = _read_once(log, engine, max_rejected, to)
-    holdout = open_holdout(policy, accepted, engine, max_rejected)
-    return accepted, replace(holdout, log=log, tally=tally)
+def _count_with_lists(log: Log, engine: DuckDB, max_rejected: float) -> tuple[Counts, Piece]:
+    """The counts and the whole lists of a log, read once."""
+    counts, lists = count_with_lists(log, engine, max_rejected=max_rejected)
+    if not (tally := counts.tally).lists:
+        raise LogError(f"All {tally.rejected_lists:,} lists of {log.name} were rejected: {'; '.join(tally.reasons)}.")
+    return counts, lists
+
+
+def _holdout(
+    policy: Policy, log: Any, engine: DuckDB, max_rejected: float, folder: TemporaryFolder, counted: bool
+) -> tuple[HoldoutLog, Counts | None]:
+    """The holdout, read once, and its counts where they are needed."""
+    if not isinstance(log, Log) or not counted:
+        return read_holdout(policy, log, engine, max_rejected), None  # which explains why counts will not do
+    if log.propensity is None and not log.segments:
+        counts, lists = _count_with_lists(log, engine, max_rejected)
+        return read_holdout(policy, log, engine, max_rejected, read=(counts.tally, lists)), counts
+    accepted, tally = _read_once(log, engine, max_rejected, folder.path / "holdout.parquet")
+    holdout = replace(read_holdout(policy, accepted, engine, max_rejected), log=log, tally=tally)
+    return holdout, replace(count(accepted, engine=engine), tally=tally, origin=tuple(log.names))
 
 
 def _check_train(policy: Policy, counts: Counts) -> None:
@@ -165,13 +176,15 @@ def _check_train(policy: Policy, counts: Counts) -> None:
         )
 
 
-def _compare(policy: Policy, log: Log, train: Log | None, engine: DuckDB) -> Comparison | str:
+def _compare(
+    policy: Policy, holdout: HoldoutLog, train: Log | None, lists: Piece | None, engine: DuckDB
+) -> Comparison | str:
     """Click models compared on the holdout, the policy's own among them; or why they are not."""
     model = policy.manifest.settings.get("model")
     models = list(dict.fromkeys([*names(), *([model] if model else [])]))
     try:
-        if train is None:
-            return compare(log, model=models, engine=engine)
-        return compare(train, log, model=models, engine=engine)
+        if train is None or lists is None:
+            return compare_read([holdout.log], [holdout.whole_lists], models, engine)
+        return compare_read([train, holdout.log], [lists, holdout.whole_lists], models, engine)
     except LogError as reason:  # such as too few lists; the rest of the report does not need it
         return str(reason)

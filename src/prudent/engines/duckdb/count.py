@@ -58,8 +58,21 @@ def read_whole_lists(
         return tally, *lists.merged()
 
 
+def hold_with_lists(
+    database: Database, log: Log, to: Path, check: Callable[[Tally], object], most: int
+) -> tuple[Tally, Held | None, Piece]:
+    """See `DuckDB.hold_with_lists`."""
+    with writing_temporary(to.parent), database.connect(spill=to.parent) as connection:
+        both = _Both(_Runs(connection.cursor(), to.parent), _Lists(connection.cursor(), None))
+        tally = _count(connection, log, both, check)
+        held = both.runs.held(most)
+        if held is None:
+            _write(connection, to, both.runs, Source(recorded_names(log), tally))
+        return tally, held, both.lists.merged()[0]
+
+
 def _count(
-    connection: duckdb.DuckDBPyConnection, log: Log, runs: "_Runs | _Lists", check: Callable[[Tally], object]
+    connection: duckdb.DuckDBPyConnection, log: Log, runs: "_Runs | _Lists | _Both", check: Callable[[Tally], object]
 ) -> Tally:
     """Add the runs of a log; the tally, after `check` has seen it."""
     numbers = np.zeros(len(REASONS) + 1, np.int64)
@@ -154,6 +167,22 @@ class _Lists:
         """All of them, and the threshold of their sample."""
         pieces, self._pieces = self._pieces, []
         return merge(pieces, [1] * len(pieces)), self._threshold
+
+
+class _Both:
+    """The counts with their sample, and all whole lists."""
+
+    def __init__(self, runs: _Runs, lists: _Lists) -> None:
+        self.runs, self.lists = runs, lists
+        self._sampled = np.zeros(0, bool)
+
+    def sample(self, run: Run, lists: IntArray) -> BoolArray:
+        self._sampled = self.runs.sample(run, lists)
+        return self.lists.sample(run, lists)
+
+    def add(self, piece: Piece) -> None:
+        self.lists.add(piece)
+        self.runs.add(Piece(piece.run, piece.lists.where(self._sampled[piece.lists.context])))
 
 
 def _counted(

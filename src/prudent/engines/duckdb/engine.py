@@ -4,7 +4,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from prudent.engines.duckdb.count import hold_counts, read_whole_lists, write_counts, write_lists
+from prudent.engines.duckdb.count import (
+    hold_counts,
+    hold_with_lists,
+    read_whole_lists,
+    write_counts,
+    write_lists,
+)
 from prudent.logs.log import Log
 from prudent.storage.counts_file import Held, Piece
 from prudent.storage.database import Database, memory_limit
@@ -30,6 +36,12 @@ class DuckDB(Database):
     def hold(self, log: Log, to: Path, *, check: Callable[[Tally], object]) -> tuple[Tally, Held | None]:
         """The same, but counts that fit into memory are returned and not written; `to` is in a temporary folder."""
         return hold_counts(self, log, to, check, self.room())
+
+    def hold_with_lists(
+        self, log: Log, to: Path, *, check: Callable[[Tally], object]
+    ) -> tuple[Tally, Held | None, Piece]:
+        """`hold` and `whole_lists` in one pass over the log."""
+        return hold_with_lists(self, log, to, check, self.room())
 
     def whole_lists(
         self, log: Log, *, check: Callable[[Tally], object], most: int | None = None
