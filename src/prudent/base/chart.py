@@ -69,7 +69,7 @@ def inline(rows: Sequence[Mapping[str, object]]) -> "alt.Chart":
     """A chart of these rows, which are part of it."""
     import altair as alt
 
-    return alt.Chart(alt.InlineData(list(rows)))
+    return alt.Chart(alt.InlineData(tuple(rows)))  # a list would be copied, row by row, with every chart around it
 
 
 def encodings(styles: Mapping[str, Style], legend: Any = None) -> tuple[Any, Any, Any]:
@@ -77,11 +77,11 @@ def encodings(styles: Mapping[str, Style], legend: Any = None) -> tuple[Any, Any
     import altair as alt
 
     def scale(values: Sequence[Any]) -> alt.Scale:
-        return alt.Scale(domain=list(styles), range=values)
+        return alt.Scale(domain=tuple(styles), range=tuple(values))  # not lists: as above
 
     return (
         alt.Color("series:N", legend=legend, scale=scale([style.colour for style in styles.values()])),
-        alt.StrokeDash("series:N", legend=legend, scale=scale([list(style.dash) for style in styles.values()])),
+        alt.StrokeDash("series:N", legend=legend, scale=scale([style.dash for style in styles.values()])),
         alt.Shape("series:N", legend=legend, scale=scale([style.shape for style in styles.values()])),
     )
 
@@ -194,7 +194,7 @@ def to_svg(chart: Any) -> str:
     load_extra()
     import vl_convert
 
-    spec = _printable(_on_white(chart.to_dict()))
+    spec = _printable(_on_white(chart.to_dict(validate=False)))  # each part was validated when it was made
     picture = vl_convert.vegalite_to_svg(spec, allowed_base_urls=[])  # none: nothing may be fetched
     # vl-convert numbers its clip paths through the life of a process. Text holds no "<" and attributes no quotes, so
     # this finds tags alone.
@@ -217,6 +217,6 @@ def _printable(spec: Any) -> Any:
     """The same with control characters escaped: vl-convert does not refuse them, it aborts the whole process."""
     if isinstance(spec, dict):
         return {key: _printable(value) for key, value in spec.items()}
-    if isinstance(spec, list):
+    if isinstance(spec, list | tuple):
         return [_printable(value) for value in spec]
     return plain(spec) if isinstance(spec, str) else spec
