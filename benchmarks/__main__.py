@@ -4,6 +4,8 @@ import importlib
 import sys
 
 from benchmarks.logs import LOGS
+from benchmarks.measuring import measure
+from benchmarks.work import compiled
 
 PARTS = {
     **dict.fromkeys(LOGS, "table"),
@@ -22,6 +24,8 @@ def main(parts: list[str]) -> None:
     for part in parts:
         if part not in PARTS:
             sys.exit(f"There is no part {part}. Known: {', '.join(PARTS)}.")
+    if not measure(compiled)[1]:
+        sys.exit("The counting kernel is not compiled, or not from this source: python -m prudent.engines.kernel")
     for part in parts or DEFAULT:
         importlib.import_module(f"benchmarks.{PARTS[part]}").main(*[part] if part in LOGS else [])
 
