@@ -61,7 +61,7 @@ def test_members_vary_as_much_as_the_information_says(name: str) -> None:
     """Of 400 members, the variance of log Σx against that from the covariance: ± 14 % at two standard errors."""
     _, lists = simulate(click_models.parse(name), 40_000)
     fitted = click_models.parse(name).fit(lists.cells, LENGTH)
-    members = fitted.bootstrap(lists.cells, None, 400, np.random.default_rng(5))
+    members = fitted.bootstrap(lists.cells, None, 400, np.random.default_rng(5)).members
     among = np.log([member.estimate(lists.cells) for member in members]).var(axis=0, ddof=1)
     spread = fitted.evidence(lists.cells).spread
     assert spread is not None
@@ -98,10 +98,13 @@ def test_evidence_counts_for_less_where_members_disagree(model: ClickModel) -> N
     _, lists = simulate(model, 8_000)
     ensemble = fit(model, lists)
     own, less = ensemble.fitted.evidence(lists.cells).ranked, ensemble.evidence(lists.cells).ranked
-    of_members = [member.evidence(lists.cells).ranked for member in ensemble.members]
+    of_members = [one.evidence(lists.cells).ranked for one in (*(ensemble.moved or ensemble.members), ensemble.fitted)]
     for row in range(len(own.context)):
-        logs = [np.log((e.positive[row] + 0.5) / (e.expected[row] + 1)) for e in of_members]
-        variance = float(np.var(logs, ddof=1)) if logs else 0.0
+        *logs, start = (np.log((e.positive[row] + 0.5) / (e.expected[row] + 1)) for e in of_members)
+        if ensemble.moved:
+            variance = float(sum((log - start) ** 2 for log in logs))
+        else:
+            variance = float(np.var(logs, ddof=1)) * ensemble.size if logs else 0.0
         trials = own.examined[row] if own.tries is None else own.tries[row]
         rate = min((own.positive[row] + 0.5) / (trials + 1), 1 - 0.5 / (trials + 1))
         weight = 1 / (1 + (own.positive[row] + 0.5) / (1 - rate) * variance)
@@ -112,6 +115,32 @@ def test_evidence_counts_for_less_where_members_disagree(model: ClickModel) -> N
             np.testing.assert_allclose(less.skips.n[mine], weight * own.skips.n[mine], rtol=1e-9)
     assert (less.impressions == own.impressions).all()
     assert less.spread is None or not ensemble.members, "the same errors are not added twice"
+
+
+@pytest.mark.parametrize("lists", [20_000, 60_000], ids=["as large as the log", "of a quarter of its size"])
+@pytest.mark.parametrize("name", ["pbm", "dcm"])
+def test_evidence_along_axes_varies_as_among_members(name: str, lists: int) -> None:
+    """Members read one by one, pair by pair: nearly the same where fewer readings along their axes replace them."""
+    _, log = simulate(click_models.parse(name), lists)
+    ensemble = fit(click_models.parse(name), log)
+    assert 0 < len(ensemble.moved) < len(ensemble.members)
+    axes = ensemble.variance(log.cells)
+    members = replace(ensemble, moved=()).variance(log.cells)
+    often = members > 0.1 * members.max()
+    assert axes[often].sum() / members[often].sum() == pytest.approx(1, abs=0.15)
+    assert np.corrcoef(axes[often], members[often])[0, 1] > 0.9
+
+
+def test_smaller_bootstrapped_logs_give_the_same_variance() -> None:
+    """Of λ in 400 members each: at a quarter of the size it is four times as large, ± 20 % at two standard errors."""
+    _, log = simulate(click_models.parse("dcm"), 60_000)
+    fitted = click_models.parse("dcm").fit(log.cells, LENGTH)
+    small = fitted.bootstrap(log.cells, None, 400, np.random.default_rng(1))
+    assert small.size == 0.25
+    random = np.random.default_rng(2)
+    whole = [fitted.model.fit(log.cells.bootstrapped(random), LENGTH).parameters["continuation"] for _ in range(400)]
+    few = np.var([one.parameters["continuation"] for one in small.members], axis=0)
+    np.testing.assert_allclose(few * small.size / np.var(whole, axis=0), 1, atol=0.35)
 
 
 def test_a_part_of_the_contexts_has_the_same_evidence() -> None:

@@ -14,7 +14,8 @@ quadratic: derivatives in `prudent.evaluation.direct` rely on it.
 
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from itertools import combinations, permutations
 from typing import Any, ClassVar, NamedTuple, Protocol
@@ -190,15 +191,21 @@ class FittedModel(ABC):
 
     def bootstrap(
         self, cells: Cells, lists: ListBatch | None, replicates: int, random: np.random.Generator
-    ) -> "Iterator[FittedModel]":
-        """The model fitted to bootstrapped logs, as many of them as identify it; here each from scratch."""
-        for _ in range(replicates):
-            try:
-                yield self.model.fit(
-                    cells.bootstrapped(random), self.positions, None if lists is None else lists.bootstrapped(random)
-                )
-            except NotIdentifiedError:
-                continue
+    ) -> "Bootstrap":
+        """The model fitted to bootstrapped logs, as many of them as identify it; here each from scratch.
+
+        Of a large log these have a quarter of the size, so that twenty cost as much as five full fits.
+        """
+        members: list[FittedModel] = []
+        for size in (1.0,) if cells.n.sum() <= SMALL else (QUARTER, 1.0):
+            members = []
+            for _ in range(replicates):
+                drawn = None if lists is None else lists.bootstrapped(random, size)
+                with suppress(NotIdentifiedError):
+                    members.append(self.model.fit(cells.bootstrapped(random, size), self.positions, drawn))
+            if len(members) > replicates / 2:
+                return Bootstrap(size, members)
+        return Bootstrap(1.0, members)
 
     def estimate(self, cells: Cells) -> FloatArray:
         """Clicks per examination of every pair, with half a click more: what the members of an ensemble compare."""
@@ -292,6 +299,15 @@ class FittedModel(ABC):
         return np.argsort(best, axis=1)
 
 
+class Bootstrap(NamedTuple):
+    """A model fitted to bootstrapped logs."""
+
+    size: float  # of these logs relative to the log: parameters vary as if there were only that much of it
+    members: Sequence[FittedModel]
+
+
+QUARTER, SMALL = 0.25, 100_000
+"""The size of bootstrapped logs where there are more than this number of impressions."""
 EXHAUSTIVE = 6
 """Items of the longest list of which every order is tried; swaps miss the best of one in a hundred."""
 _PLACES = 200_000  # in lists of all orders at a time: arrays of 1 MB stay in the cache

@@ -1,8 +1,8 @@
 """Ensembles: a click model fitted to bootstrapped logs, too, so that errors of its parameters widen the bounds."""
 
 import warnings
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy as np
 from prudent.base.arrays import BoolArray, FloatArray, IntArray
 from prudent.base.errors import NotIdentifiedError, PrudentWarning, UsageError
 from prudent.base.spec import whole_number
-from prudent.click_models.base import ClickModel, Evidence, FittedModel, click_models
+from prudent.click_models.base import Bootstrap, ClickModel, Evidence, FittedModel, click_models
 from prudent.click_models.position_based import PositionBased
 from prudent.click_models.rewards import Reward
 from prudent.counts.cells import Cells
@@ -32,6 +32,9 @@ class Ensemble(ClickModel):
     and n₋ alike, is multiplied by ``1 / (1 + IV)``, so that its variance becomes 1/I + V: bounds then fall as if there
     were that much less evidence, and estimates move to the prior. Any bound and any click model will do, also one whose
     authors gave no standard errors; errors that `pbm` and `ubm` compute from their own information are not added.
+
+    Of a large log, bootstrapped ones have a quarter of the size, and V is divided by four. Where parameters are few,
+    evidence is read along the principal axes of the members instead of by each of them.
 
     The value of a list, predictions and the order of items are those of the full fit. Without fitted parameters, as in
     ``cm`` or where all are settings, an ensemble is the model itself.
@@ -62,13 +65,21 @@ class Ensemble(ClickModel):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", PrudentWarning)  # those of the full fit were heard
             random = np.random.default_rng(_SEED)
-            members = tuple(fitted.bootstrap(cells, lists, self.replicates, random)) if fitted.parameters else ()
-        if len(members) == 1:
-            raise NotIdentifiedError(
-                f"{self.model} is only just identified: of {self.replicates} bootstrapped logs, one identifies it."
-            )
+            drawn = fitted.bootstrap(cells, lists, self.replicates, random) if fitted.parameters else Bootstrap(1.0, [])
+            if len(drawn.members) == 1:
+                raise NotIdentifiedError(
+                    f"{self.model} is only just identified: of {self.replicates} bootstrapped logs, one identifies it."
+                )
+            moved = tuple(_along_axes(fitted, drawn, cells))
         return FittedEnsemble(
-            self, positions, fitted=fitted, members=members, learned=fitted.learned, doubt=fitted.doubt
+            self,
+            positions,
+            fitted=fitted,
+            members=tuple(drawn.members),
+            size=drawn.size,
+            moved=moved,
+            learned=fitted.learned,
+            doubt=fitted.doubt,
         )
 
     def typical(self, positions: int) -> FittedModel:
@@ -86,6 +97,8 @@ class FittedEnsemble(FittedModel):
 
     fitted: FittedModel = field(kw_only=True)
     members: tuple[FittedModel, ...] = field(kw_only=True)
+    size: float = field(kw_only=True)  # of the bootstrapped logs
+    moved: tuple[FittedModel, ...] = field(kw_only=True)  # by one standard deviation of members along each axis
 
     @property
     def parameters(self) -> Mapping[str, FloatArray]:
@@ -107,18 +120,28 @@ class FittedEnsemble(FittedModel):
         own = self.fitted.evidence(cells)
         if not self.members:
             return replace(own, fitted=self)
+        variance = self.variance(cells)
+        ranked = own.ranked
+        trials = ranked.examined if ranked.tries is None else ranked.tries
+        rate = np.minimum((ranked.positive + 0.5) / (trials + 1), 1 - 0.5 / (trials + 1))
+        weighed = own.weighed(1 / (1 + (ranked.positive + 0.5) / (1 - rate) * variance))
+        return replace(weighed, spread=None, fitted=self)
+
+    def variance(self, cells: Cells) -> FloatArray:
+        """V of every pair: of log θ̂, among members."""
+        if self.moved:
+            start = np.log(self.fitted.estimate(cells))
+            squares = np.zeros(cells.pairs)
+            for one in self.moved:
+                squares += (np.log(one.estimate(cells)) - start) ** 2
+            return squares
         mean, squares = np.zeros(cells.pairs), np.zeros(cells.pairs)
         for number, member in enumerate(self.members, start=1):  # Welford's, which holds one member at a time
             estimate = np.log(member.estimate(cells))
             step = estimate - mean
             mean += step / number
             squares += step * (estimate - mean)
-        variance = squares / (len(self.members) - 1)
-        ranked = own.ranked
-        trials = ranked.examined if ranked.tries is None else ranked.tries
-        rate = np.minimum((ranked.positive + 0.5) / (trials + 1), 1 - 0.5 / (trials + 1))
-        weighed = own.weighed(1 / (1 + (ranked.positive + 0.5) / (1 - rate) * variance))
-        return replace(weighed, spread=None, fitted=self)
+        return np.asarray(squares * self.size / (len(self.members) - 1))
 
     def predict(self, attraction: FloatArray, clicks: BoolArray | None = None) -> FloatArray:
         """That of the full fit; so is the rest."""
@@ -151,6 +174,55 @@ class FittedEnsemble(FittedModel):
     def place(self, scores: FloatArray) -> IntArray:
         """The order of the highest value."""
         return self.fitted.place(scores)
+
+
+MOST_AXES = 6
+"""Axes of the members' parameters that evidence is read along, in place of every member."""
+
+
+def _along_axes(fitted: FittedModel, drawn: Bootstrap, cells: Cells) -> Iterator[FittedModel]:
+    """The model with its parameters one standard deviation away from the fit, along each principal axis of the members.
+
+    To first order the squared changes of anything add up to its variance among members, with fewer readings of the
+    evidence, which take long where it is found by iteration. Where there are more axes than `MOST_AXES`, the others are
+    counted by lengthening these. Nothing where members would be as few, or their parameters are not its settings.
+    """
+    names = list(fitted.parameters)
+    model = fitted.model
+    settings: set[str] = {one.name for one in fields(model)} if is_dataclass(model) else set()
+    if not drawn.members or not set(names) <= settings:
+        return
+    start, *every = (
+        np.concatenate([np.ravel(one.parameters[name]) for name in names]) for one in (fitted, *drawn.members)
+    )
+    if start.size >= len(every):
+        return
+    apart = (np.array(every) - np.mean(every, axis=0)) * (drawn.size / (len(every) - 1)) ** 0.5
+    _, lengths, axes = np.linalg.svd(apart, full_matrices=False)
+    kept = lengths[:MOST_AXES] > 1e-9 * max(float(lengths[0]), 1e-300)
+    longer = (np.sum(lengths**2) / max(float(np.sum(lengths[:MOST_AXES][kept] ** 2)), 1e-300)) ** 0.5
+    for length, axis in zip(lengths[:MOST_AXES][kept] * longer, axes[:MOST_AXES][kept], strict=True):
+        away = length * axis * np.sign(axis[np.argmax(np.abs(axis))])  # an axis has no sign of its own
+        ends = [np.clip(start + step, 0.0, 1.0) for step in (away, -away)]
+        end = max(ends, key=lambda one: float(np.abs(one - start).sum()))  # the one that no edge cuts
+        # Further digits depend on how many threads decompose.
+        yield _with(fitted, names, np.round(end, 9), cells)
+
+
+def _with(fitted: FittedModel, names: Sequence[str], values: FloatArray, cells: Cells) -> FittedModel:
+    """The model with these values of its parameters."""
+    settings: dict[str, Any] = {}
+    for name in names:
+        shape = np.shape(fitted.parameters[name])
+        size = int(np.prod(shape))
+        own, values = values[:size].reshape(shape), values[size:]
+        settings[name] = float(own) if not shape else _as_tuple(own)
+    model: ClickModel = replace(fitted.model, **settings)  # type: ignore[type-var]
+    return model.fit(cells, fitted.positions)
+
+
+def _as_tuple(values: FloatArray) -> tuple[Any, ...]:
+    return tuple(map(_as_tuple, values)) if values.ndim > 1 else tuple(values.tolist())
 
 
 def _read_replicates(replicates: Any) -> int:

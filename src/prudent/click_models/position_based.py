@@ -1,6 +1,5 @@
 """The position-based model."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal
 
@@ -9,7 +8,7 @@ import numpy as np
 from prudent.base.arrays import BoolArray, FloatArray, IntArray
 from prudent.base.errors import LogError, NotIdentifiedError, UsageError, did_you_mean
 from prudent.base.spec import as_number
-from prudent.click_models.base import ClickModel, Evidence, FittedModel, Trials, click_models, make_evidence
+from prudent.click_models.base import Bootstrap, ClickModel, Evidence, FittedModel, Trials, click_models, make_evidence
 from prudent.click_models.examination import (
     bootstrap_em,
     fit_als,
@@ -136,14 +135,13 @@ class FittedPositionBased(FittedModel):
 
     def bootstrap(
         self, cells: Cells, lists: ListBatch | None, replicates: int, random: np.random.Generator
-    ) -> Iterator[FittedModel]:
+    ) -> Bootstrap:
         """Steps from this p where it is that of greatest likelihood."""
         if not isinstance(self.model, PositionBased) or self.model.solver != "em":
-            yield from super().bootstrap(cells, lists, replicates, random)
-            return
+            return super().bootstrap(cells, lists, replicates, random)
         table = per_position(cells.heaviest())
-        for examination in bootstrap_em(*table, self.model.smooth, self.examination, replicates, random):
-            yield FittedPositionBased(self.model, self.positions, examination, learned=True)
+        steps = bootstrap_em(*table, self.model.smooth, self.examination, replicates, random)
+        return Bootstrap(1.0, [FittedPositionBased(self.model, self.positions, one, learned=True) for one in steps])
 
     def estimate(self, cells: Cells) -> FloatArray:
         """Clicks per expected examination."""

@@ -1,6 +1,6 @@
 """The user browsing model."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from prudent.base.arrays import BoolArray, FloatArray, IntArray
 from prudent.base.errors import NotIdentifiedError, UsageError
-from prudent.click_models.base import ClickModel, Evidence, FittedModel, Trials, click_models
+from prudent.click_models.base import Bootstrap, ClickModel, Evidence, FittedModel, Trials, click_models
 from prudent.click_models.browsing_fit import bootstrap_browsing, fit_browsing
 from prudent.click_models.examination import not_compared, per_position, separate_positions
 from prudent.click_models.positions import check_length, check_positions, read_probabilities, top_down
@@ -131,13 +131,12 @@ class FittedUserBrowsing(FittedModel):
 
     def bootstrap(
         self, cells: Cells, lists: ListBatch | None, replicates: int, random: np.random.Generator
-    ) -> Iterator[FittedModel]:
+    ) -> Bootstrap:
         """γ of bootstrapped logs, from this γ on, with the same groups."""
         if self.group is None:
-            yield from super().bootstrap(cells, lists, replicates, random)
-            return
-        for examination in bootstrap_browsing(cells.heaviest(), self.group, self.examination, replicates, random):
-            yield replace(self, examination=examination, covariance=None)
+            return super().bootstrap(cells, lists, replicates, random)
+        steps = bootstrap_browsing(cells.heaviest(), self.group, self.examination, replicates, random)
+        return Bootstrap(1.0, [replace(self, examination=one, covariance=None) for one in steps])
 
     def estimate(self, cells: Cells) -> FloatArray:
         """Clicks per expected examination."""

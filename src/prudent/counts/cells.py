@@ -55,9 +55,9 @@ class Cells:
             n=self.n[cell],
         )
 
-    def bootstrapped(self, random: np.random.Generator) -> "Cells":
-        """The cells of a bootstrapped log: each count is drawn from a Poisson distribution with itself as the mean."""
-        n = random.poisson(self.n)
+    def bootstrapped(self, random: np.random.Generator, size: float = 1.0) -> "Cells":
+        """The cells of a bootstrapped log of this relative size: each count is drawn from a Poisson distribution."""
+        n = random.poisson(size * self.n)
         kept = np.flatnonzero(n)
         return replace(
             self,

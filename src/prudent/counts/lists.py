@@ -44,9 +44,9 @@ class ListBatch:
         """The whole lists that there are: all of these, where counts keep some."""
         return self
 
-    def bootstrapped(self, random: np.random.Generator) -> "ListBatch":
-        """The lists of a bootstrapped log: how often each was logged is drawn from a Poisson distribution."""
-        n = random.poisson(self.n)
+    def bootstrapped(self, random: np.random.Generator, size: float = 1.0) -> "ListBatch":
+        """The lists of a bootstrapped log of this relative size: each count is drawn from a Poisson distribution."""
+        n = random.poisson(size * self.n)
         kept = n > 0
         propensity = None if self.propensity is None else self.propensity[kept]
         return ListBatch(self.context, self.items[kept], self.clicks[kept], n[kept], propensity)
