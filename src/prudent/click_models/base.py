@@ -194,13 +194,15 @@ class FittedModel(ABC):
     ) -> "Bootstrap":
         """The model fitted to bootstrapped logs, as many of them as identify it; here each from scratch.
 
-        Of a large log these have a quarter of the size, so that twenty cost as much as five full fits.
+        Of a large log these have a quarter of the size, so that twenty cost as much as five full fits; and of whole
+        lists, a quarter of those that a fit takes.
         """
         members: list[FittedModel] = []
+        taken = 1.0 if lists is None else min(1.0, MOST_PLACES / max(1, int(lists.n.sum()) * lists.length))
         for size in (1.0,) if cells.n.sum() <= SMALL else (QUARTER, 1.0):
             members = []
             for _ in range(replicates):
-                drawn = None if lists is None else lists.bootstrapped(random, size)
+                drawn = None if lists is None else lists.bootstrapped(random, size * taken)
                 with suppress(NotIdentifiedError):
                     members.append(self.model.fit(cells.bootstrapped(random, size), self.positions, drawn))
             if len(members) > replicates / 2:
@@ -308,6 +310,8 @@ class Bootstrap(NamedTuple):
 
 QUARTER, SMALL = 0.25, 100_000
 """The size of bootstrapped logs where there are more than this number of impressions."""
+MOST_PLACES = 100_000
+"""Places in whole lists that a fit may take: more would not make shared parameters better known than those of items."""
 EXHAUSTIVE = 6
 """Items of the longest list of which every order is tried; swaps miss the best of one in a hundred."""
 _PLACES = 200_000  # in lists of all orders at a time: arrays of 1 MB stay in the cache
