@@ -311,7 +311,7 @@ class Bootstrap(NamedTuple):
 QUARTER, SMALL = 0.25, 100_000
 """The size of bootstrapped logs where there are more than this number of impressions."""
 MOST_PLACES = 100_000
-"""Places in whole lists that a fit may take: more would not make shared parameters better known than those of items."""
+"""Places in whole lists to fit to: the standard error of γ of `dbn` is then below .01."""
 EXHAUSTIVE = 6
 """Items of the longest list of which every order is tried; swaps miss the best of one in a hundred."""
 _PLACES = 200_000  # in lists of all orders at a time: arrays of 1 MB stay in the cache

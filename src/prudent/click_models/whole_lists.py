@@ -9,13 +9,11 @@ from prudent.base.arrays import BoolArray, FloatArray
 from prudent.base.errors import NotIdentifiedError
 from prudent.base.numerics.beta_binomial import fit_beta
 from prudent.base.numerics.squarem import fixed_point
-from prudent.click_models.base import warn_unsettled
+from prudent.click_models.base import MOST_PLACES, warn_unsettled
 from prudent.click_models.likelihood import in_order
 from prudent.click_models.reading import Onward, last_click, silence, started
 from prudent.counts.lists import ListBatch
 
-MOST_PLACES = 100_000
-"""Places in lists to fit to: the standard error of γ is then below .01."""
 MOST_PER_CONTEXT = 100
 """Lists of one context to fit to, where many contexts have more than enough."""
 _SEED = 20_240_917  # of the contexts to fit to; any fixed number does
