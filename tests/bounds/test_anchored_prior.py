@@ -78,3 +78,20 @@ def test_scores_of_lists_are_those_of_all_pairs(opposed: bool) -> None:
         assert np.array_equal(one, other)
     for name in ("upper", "deviation"):
         assert np.array_equal(getattr(some, name)(rows), getattr(every, name)(rows))
+
+
+def test_a_context_without_impressions_is_taken_for_one_that_production_showed_once() -> None:
+    """Its items have the mean x of examined ones, by plain loops, and its size is that of one full list."""
+    some = logged(-0.25, contexts=60)
+    prior = fit_anchored_prior(some)
+    weighted = weights = 0.0
+    for row in range(len(some.context)):
+        same = [float(some.hazard[i]) for i in range(len(some.context)) if some.context[i] == some.context[row]]
+        n = float(some.examined[row])
+        weighted += n / (n + 10) * (log1p(some.hazard[row]) - sum(map(log1p, same)) / len(same))
+        weights += n / (n + 10)
+    assert prior.usual == pytest.approx(weighted / weights, rel=1e-9)
+    assert prior.usual > 0.01, "examined more, since production prefers them"
+    alpha, beta, _ = prior.of(evidence([0, 0, 0], [0, 0, 0], [0, 0, 1]))
+    usual = prior.curve.curve([prior.usual], log1p(some.fitted.positions))
+    np.testing.assert_allclose(alpha / (alpha + beta), np.repeat(1 / (1 + np.exp(-usual)), 3), rtol=1e-12)

@@ -13,7 +13,7 @@ from prudent.base.text import percent
 from prudent.bounds.base import Anchor, Bound, Once, Prior, PriorRule, Scores, bounds, check_delta
 from prudent.bounds.bayes import posterior
 from prudent.bounds.exposure import centred_log
-from prudent.bounds.hierarchical import GroupTerm, HierarchicalPrior, fit_prior
+from prudent.bounds.hierarchical import LITTLE, GroupTerm, HierarchicalPrior, fit_prior
 from prudent.bounds.quantiles import TABLE_FROM
 from prudent.click_models.base import Evidence
 
@@ -78,7 +78,7 @@ class Anchored(Bound):
         return LearnedAnchored(
             self.delta,
             self.lead,
-            AnchoredPrior(HierarchicalPrior(**curve, by_group=by_group), bool(opposed)),
+            AnchoredPrior(HierarchicalPrior(**curve, by_group=by_group), bool(opposed), float(saved["usual"])),
             bool(saved["tabulated"]),
         )
 
@@ -93,10 +93,13 @@ class AnchoredPrior(PriorRule):
 
     curve: HierarchicalPrior
     opposed: bool  # whether the items that production shows most readily are the worse ones
+    usual: float = 0.0  # x of an examined item, on average: that of items in contexts that the log does not have
 
     def of(self, evidence: Evidence, rows: IntArray | slice = slice(None)) -> Prior:
         """The prior of every pair, or of some."""
-        curve = self.curve.curve(_covariate(evidence)[rows], _size(evidence)[rows])
+        impressions = np.bincount(evidence.context, evidence.impressions)[evidence.context]
+        x = np.where(impressions > 0, _covariate(evidence), self.usual)
+        curve = self.curve.curve(x[rows], _size(evidence)[rows])
         alpha, beta, _ = self.curve.at(curve + self.shift(evidence)[rows])
         return Prior(alpha, beta, self.fitted)
 
@@ -117,7 +120,9 @@ def fit_anchored_prior(evidence: Evidence) -> AnchoredPrior:
     examined = evidence.examined > 0
     level = curve.curve(x[examined])
     opposed = bool(examined.any() and np.cov(x[examined], level, bias=True)[0, 1] < 0)
-    return AnchoredPrior(curve, opposed)
+    weight = evidence.examined / (evidence.examined + LITTLE)
+    usual = float(np.average(x, weights=weight)) if examined.any() else 0.0
+    return AnchoredPrior(curve, opposed, usual)
 
 
 def _covariate(evidence: Evidence) -> FloatArray:
@@ -150,7 +155,7 @@ class LearnedAnchored(Bound):
     @property
     def saved(self) -> Mapping[str, Any]:
         """The fitted prior."""
-        return {"prior": self.prior.fitted, "tabulated": self.tabulated}
+        return {"prior": self.prior.fitted, "usual": self.prior.usual, "tabulated": self.tabulated}
 
     def fitted(self, evidence: Evidence) -> Mapping[str, Any]:
         """Those of the prior."""

@@ -158,8 +158,8 @@ def signals_of(
     """The signals of pairs; `elsewhere` is what is left of the sums of a grouping without the context of each pair."""
     signals = np.zeros(keys.values.shape)
     for number, (grouping, total) in enumerate(zip(groupings, totals, strict=True)):
-        if grouping.strength is not None:
-            key = keys.values[:, number]
+        key = keys.values[:, number]
+        if grouping.strength is not None and key.any():
             signal = grouping.signal(elsewhere(number, total.find(key)))
             signals[:, number] = np.where(key == NO_GROUP, 0.0, signal)
     return Signals(keys.names, signals)

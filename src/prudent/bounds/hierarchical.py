@@ -132,7 +132,7 @@ _WIDENING = 0.5  # log s falls by as much for every unit of log μ
 _NEARLY_ALL = 0.9  # share of the slopes that is kept, above which the rest is fitted again from where it was
 _SIZED, _ALIKE = 20, 0.1  # contexts, and the standard deviation of their size, from which on it is a covariate
 _OWN = 0.05  # standard deviation of what a signal has and the columns before it have not, for it to be a covariate
-_LITTLE = 10.0  # examinations: an item with as many has half a say in where the curve may bend
+LITTLE = 10.0  # examinations: an item with as many has half a say in where the curve may bend
 
 
 def fit_prior(
@@ -218,7 +218,7 @@ def _knot(exposure: FloatArray, examined: FloatArray) -> float:
     if not exposure.size:
         return 0.0
     order = np.argsort(exposure, kind="stable")
-    upto = np.cumsum((examined / (examined + _LITTLE))[order])
+    upto = np.cumsum((examined / (examined + LITTLE))[order])
     return float(exposure[order][np.searchsorted(upto, upto[-1] / 4)])
 
 

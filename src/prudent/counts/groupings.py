@@ -134,6 +134,7 @@ class Groupings:
     of_items: Mapping[str, Lookup] = field(default_factory=dict)
     of_contexts: Mapping[str, Lookup] = field(default_factory=dict)
     settings: Mapping[str, Any] = field(default_factory=dict)  # for the manifest
+    used: frozenset[str] | None = None  # names of those that tell something; the others have no keys; None: all
 
     def __bool__(self) -> bool:
         return bool(self.of_items or self.of_contexts)
@@ -144,17 +145,21 @@ class Groupings:
         within = [name for context in self.of_contexts for name in (context, f"{context} × item")]
         return (*self.of_items, *within)
 
+    def _uses(self, name: str) -> bool:
+        return self.used is None or name in self.used
+
     def keys(self, part: Part) -> Keys:
         """The groups of the pairs of some contexts, which are numbered as in `part`."""
         context = part.cells.context
         columns, alone = [], []
+        none = np.full(len(context), NO_GROUP)
         for name, lookup in self.of_items.items():
-            columns.append(lookup(part.items))
+            columns.append(lookup(part.items) if self._uses(name) else none)
             alone.append(name == "item")
-        own = keys_of(part.items) if self.of_contexts else columns[0]
-        for lookup in self.of_contexts.values():
-            group = lookup(part.contexts)[context]
-            columns += [group, combined(group, own)]
+        for name, lookup in self.of_contexts.items():
+            level, within = self._uses(name), self._uses(f"{name} × item")
+            group = lookup(part.contexts)[context] if level or within else none
+            columns += [group if level else none, combined(group, keys_of(part.items)) if within else none]
             alone += [False, True]
         return Keys(self.names, np.column_stack(columns), tuple(alone))
 

@@ -153,7 +153,10 @@ def _fit_bound(
         raise UsageError(f"{request.bound} has no prior that follows groups: use bound=anchored.")
     effects = groups.add_up(fitted, bound.ungrouped)
     evidence = replace(evidence, signals=effects.of(evidence, groups.groupings.keys(fair)))
-    return Scorer(fitted, request.bound.learn(evidence, pairs), groups.groupings, effects), evidence
+    bound = request.bound.learn(evidence, pairs)
+    terms = bound.fitted(evidence).get("by_group", {})
+    used = frozenset(name for name, term in terms.items() if term["slope"])
+    return Scorer(fitted, bound, replace(groups.groupings, used=used), effects), evidence
 
 
 def _choose(model: ClickModel, counts: Counts) -> Choice:
