@@ -10,11 +10,12 @@ Yandex: of two items of a query that the test part showed at the same position, 
 import sys
 import warnings
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
 import numpy as np
 
 from prudent.base.arrays import FloatArray
-from prudent.base.errors import PrudentWarning
+from prudent.base.errors import NotIdentifiedError, PrudentWarning
 from prudent.bounds import DEFAULT_BOUND, bounds
 from prudent.click_models import click_models
 from prudent.click_models.likelihood import posterior_mean
@@ -38,7 +39,10 @@ def regrets(world: World, lists: ListBatch, learners: Sequence[str], bound: str)
 
     And by how much the held-out log-likelihood per list of each learner is behind the best, in nats.
     """
-    views = {name: _view(lists, name, bound) for name in learners}
+    views = {}
+    for name in learners:
+        with suppress(NotIdentifiedError):  # ccm and dbn, where no list has two clicks
+            views[name] = _view(lists, name, bound)
     learned = {name: best_lists(*view, LENGTH) for name, view in views.items()}
     choice = choose(lists)
     plausible = [str(model) for model in choice.plausible] or [str(choice.model)]
@@ -53,7 +57,8 @@ def regrets(world: World, lists: ListBatch, learners: Sequence[str], bound: str)
     worth["logged lists"] = float(value(world, lists.items).mean())
     scores = {} if choice.comparison is None else {one.model: one.behind for one in choice.comparison.scores}
     behind = {f"{name} behind": np.nan if scores.get(name) is None else float(scores[name] or 0) for name in learners}
-    return {name: 1 - earned / best_value(world) for name, earned in worth.items()} | behind
+    columns = [*learners, "auto", "robust", "logged lists"]
+    return {name: 1 - worth.get(name, np.nan) / best_value(world) for name in columns} | behind
 
 
 def _view(lists: ListBatch, learner: str, bound: str) -> View:
@@ -88,13 +93,14 @@ def print_regrets(found: Mapping[str, Mapping[str, FloatArray]]) -> None:
             difference = of_learner[name] - of_learner[truth]
             error = difference.std(ddof=1) / len(difference) ** 0.5
             spread = "" if name == truth else f" ± {100 * error:.2f}"
-            cells.append(f"{100 * of_learner[name].mean():.2f}{spread}")
+            cells.append("–" if np.isnan(difference).any() else f"{100 * of_learner[name].mean():.2f}{spread}")
         print(f"| `{truth}` | {' | '.join(cells)} |")
     print("\nMean and largest excess over the true model, in points, over logs of other models:\n")
     for name in columns:
         others = [truth for truth in found if truth != name]
         excess = np.array([(found[truth][name] - found[truth][truth]).mean() for truth in others])
-        print(f"- {name}: {100 * excess.mean():.2f}, {100 * excess.max():.2f} (`{others[int(excess.argmax())]}`)")
+        worst = others[int(np.nanargmax(excess))]
+        print(f"- {name}: {100 * np.nanmean(excess):.2f}, {100 * np.nanmax(excess):.2f} (`{worst}`)")
     right = np.mean([of_learner[truth].mean() for truth, of_learner in found.items()])
     auto = np.mean([of_learner["auto"].mean() for of_learner in found.values()])
     print(f"\nauto: {auto / right - 1:+.1%} of the true model's regret, on average over models.\n")
@@ -110,7 +116,7 @@ def print_likelihoods(found: Mapping[str, Mapping[str, FloatArray]]) -> None:
             behind = of_learner[f"{name} behind"]
             excess = 100 * (of_learner[name] - of_learner[truth]).mean()
             nats = "excluded" if np.isnan(behind).all() else f"{np.nanmean(behind):.3f}"
-            cells.append(f"{nats}, {excess:+.2f}")
+            cells.append("–" if np.isnan(excess) else f"{nats}, {excess:+.2f}")
         print(f"| `{truth}` | {' | '.join(cells)} |")
 
 

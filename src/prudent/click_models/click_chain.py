@@ -41,7 +41,7 @@ class ClickChain(ClickModel):
 
     unit: ClassVar[str] = "probability of a satisfied click"
     reward: ClassVar[Reward] = "satisfied"
-    precedence: ClassVar[int] = 7
+    precedence: ClassVar[int] = 5
     whole_lists: ClassVar[bool] = True
 
     def __post_init__(self) -> None:

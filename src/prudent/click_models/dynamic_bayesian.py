@@ -47,7 +47,7 @@ class DynamicBayesian(ClickModel):
 
     unit: ClassVar[str] = UNIT
     reward: ClassVar[Reward] = "satisfied"
-    precedence: ClassVar[int] = 6
+    precedence: ClassVar[int] = 7
     whole_lists: ClassVar[bool] = True
 
     def __post_init__(self) -> None:

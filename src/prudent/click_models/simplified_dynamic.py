@@ -26,7 +26,7 @@ class SimplifiedDynamicBayesian(ClickModel):
 
     unit: ClassVar[str] = UNIT
     reward: ClassVar[Reward] = "satisfied"
-    precedence: ClassVar[int] = 5
+    precedence: ClassVar[int] = 6
     whole_lists: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
