@@ -596,15 +596,19 @@ def test_command_wants_the_log_itself(logs: Path, tmp_path: Path) -> None:
 def test_auto_takes_the_winner(kind: str) -> None:
     lists = world_lists(make_world(kind, contexts=20, items=(6, 9), length=4, seed=3), 6_000, seed=0)
     choice = choose(lists)
-    assert str(choice.model) == kind
+    assert choice.comparison is not None
+    assert kind in choice.comparison.plausible
+    # 6,000 lists do not tell ccm, dbn and sdbn from simpler models.
+    assert str(choice.model) == next(
+        str(one) for one in selection.candidates() if str(one) in choice.comparison.plausible
+    )
+    assert str(choice.model) == kind or kind in ("ccm", "dbn", "sdbn")
     assert not choice.assumed
     assert choice.note == ""
     kept = choice.to_json()
     assert kept is not None
     assert kept["lists"] == 6_000
-    assert choice.comparison is not None
     assert kept["winner"] == choice.comparison.winner
-    assert kind in choice.comparison.plausible
     assert {score["model"] for score in kept["scores"]} == set(MODELS)
     order = np.random.default_rng(0).permutation(len(lists.n))
     shuffled = Arrays(lists.context, lists.items[order], lists.clicks[order], lists.n[order])
