@@ -108,7 +108,7 @@ def quick_counts(lists: Sequence[LoggedList]) -> prudent.Counts:
     pair, position, prev, click, more, n = (np.array(column) for column in zip(*rows, strict=True))
     context = np.array([contexts.index(context) for context, _ in pairs])
     counts = prudent.Counts(files=(), tally=Tally(len(lists)))
-    cells = Cells(context, pair, position, prev, click, more, n.astype(float))
+    cells = Cells.of_columns(context, pair, position, prev, click, more, n.astype(float))
     counts.__dict__["cells"] = cells  # where cached_property looks
     counts.__dict__["sample"] = lambda: as_batch(lists)
     return counts

@@ -38,7 +38,7 @@ def pbm_evidence(clicks: Sequence[Sequence[int]] | ArrayLike, p: Sequence[float]
     """One item per row, shown once at each position in a context of its own, under ``pbm`` with this examination."""
     shown = np.asarray(clicks)
     items, positions = shown.shape
-    cells = Cells(
+    cells = Cells.of_columns(
         context=np.arange(items),
         pair=np.repeat(np.arange(items), positions),
         position=np.tile(np.arange(1, positions + 1), items),

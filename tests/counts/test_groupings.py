@@ -29,7 +29,9 @@ def names(*values: str | int) -> NameColumn:
 
 def part(contexts: NameColumn, items: NameColumn, context: list[int]) -> Part:
     none = np.zeros(0, np.int64)
-    cells = Cells(np.array(context), none, none, none, none.astype(bool), none.astype(bool), none.astype(float))
+    cells = Cells.of_columns(
+        np.array(context), none, none, none, none.astype(bool), none.astype(bool), none.astype(float)
+    )
     return Part(cells, np.ones(len(context), bool), contexts, items)
 
 

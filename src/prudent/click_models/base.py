@@ -346,7 +346,7 @@ def make_evidence(
         item=number_items(cells.context),
         positive=positive,
         negative=negative,
-        impressions=cells.per_pair(),
+        impressions=cells.fold(np.ones(len(cells.codes.position)))[0],
         fitted=fitted,
         expected=expected,
         squares=expected if squares is None else squares,

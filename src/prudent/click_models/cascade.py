@@ -45,10 +45,9 @@ class FittedCascade(FittedReader):
         """First clicks against impressions with no click above or on them."""
         # App. A prints n₋ without (1 − Y), so that a click is a failure too, and n₊ with later clicks; we follow
         # its words: "examined and clicked", "examined, but did not click".
-        examined = cells.prev == 0
-        return make_evidence(
-            self, cells, cells.per_pair(examined & cells.click), cells.per_pair(examined & ~cells.click)
-        )
+        codes = cells.codes
+        examined = codes.prev == 0
+        return make_evidence(self, cells, *cells.fold(examined & codes.click, examined & ~codes.click))
 
     def onward(self, attraction: FloatArray) -> Onward:
         """Always after an item that is not clicked, and never after a click."""

@@ -27,7 +27,7 @@ from prudent.click_models.positions import (
     top_down,
 )
 from prudent.click_models.rewards import Reward
-from prudent.click_models.thinned_evidence import estimate, expected_examinations, thinned_evidence
+from prudent.click_models.thinned_evidence import estimate, thinned_evidence
 from prudent.counts.cells import Cells
 from prudent.counts.lists import ListBatch
 
@@ -118,11 +118,11 @@ class FittedPositionBased(FittedModel):
 
     def evidence(self, cells: Cells) -> Evidence:
         """Clicks against expected examinations without a click."""
-        state = cells.position - 1
+        state = cells.codes.position - 1
         if getattr(self.model, "counts", "examined") != "weighted":
             return thinned_evidence(self, cells, state, self.examination, self.covariance)
-        examination = self.examination[state]
-        expected, squares = expected_examinations(cells, examination)
+        expected, squares = cells.fold(self.examination[state], self.examination[state] ** 2)
+        examination = self.examination[cells.position - 1]
         shares = cells.n / examination
         positive, negative = (
             np.bincount(cells.pair[which], shares[which], minlength=cells.pairs).astype(float, copy=False)
@@ -151,7 +151,8 @@ class FittedPositionBased(FittedModel):
         """Clicks, Σp and Σp²."""
         if getattr(self.model, "counts", "examined") == "weighted":
             return super().trials(cells)
-        return Trials(cells.per_pair(cells.click), *expected_examinations(cells, self.examination[cells.position - 1]))
+        chance = self.examination[cells.codes.position - 1]
+        return Trials(*cells.fold(cells.codes.click, chance, chance**2))
 
     def predict(self, attraction: FloatArray, clicks: BoolArray | None = None) -> FloatArray:
         """pₖθ, whatever else is clicked."""

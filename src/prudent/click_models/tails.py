@@ -13,6 +13,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from prudent.base.arrays import FloatArray, IntArray
+from prudent.base.numerics.numbering import number_distinct
 from prudent.base.numerics.squarem import fixed_point
 from prudent.base.numerics.thinned import Skips
 from prudent.click_models.base import warn_unsettled
@@ -36,20 +37,19 @@ class Tails:
 
     def __init__(self, cells: Cells, positions: int, unclicked: float) -> None:
         self.cells, self.unclicked = cells, unclicked
-        self.clicks = cells.per_pair(cells.click)
-        below = ~cells.click & ~cells.more
-        if unclicked == 1:
-            below &= cells.prev > 0
-        self.tail, self.last = np.flatnonzero(below), np.flatnonzero(cells.click & ~cells.more)
-        surely = np.ones(len(cells.n), bool)
-        surely[self.tail] = False
-        self.surely = cells.per_pair(surely)
+        codes = cells.codes
+        below = ~codes.click & ~codes.more & (codes.prev >= (unclicked == 1))
+        self.clicks, self.surely = cells.fold(codes.click, ~below)
+        end = cells.code & 3
+        self.tail = np.flatnonzero((end == 0) & (cells.prev > 0) if unclicked == 1 else end == 0)
+        self.last = np.flatnonzero(end == 2)  # clicked, and no click below
         self.pair, self.n = cells.pair[self.tail], cells.n[self.tail]
         # Tails are numbered by (context, last click), their slots by position within.
         size = positions + 1
         position = cells.position[self.tail]
-        keys, tail = np.unique(cells.context[self.pair] * size + cells.prev[self.tail], return_inverse=True)
-        slots, self.slot = np.unique(tail * size + position, return_inverse=True)
+        key = cells.context[self.pair] * size + cells.prev[self.tail]
+        keys, tail = number_distinct(key, cells.contexts * size)
+        slots, self.slot = number_distinct(tail * size + position, len(keys) * size)
         self.of_slot, at = np.divmod(slots, size)
         self.at = [np.flatnonzero(at == k) for k in range(1, size)]
         # A list with a tail has exactly one impression right below its last click.

@@ -16,16 +16,15 @@ def thinned_evidence(
 ) -> Evidence:
     """Clicks against expected examinations without a click, and the skips that make the posterior exact.
 
-    ``state`` numbers, for every cell, the examination probability that its impressions have; `covariance` is that of
-    the logarithms of these probabilities, None where they are taken as known.
+    ``state`` numbers, for each of the codes of cells, the examination probability that such impressions have;
+    `covariance` is that of the logarithms of these probabilities, None where they are taken as known.
     """
     chance = examination[state]
-    clicks = cells.per_pair(cells.click)
-    expected, squares = expected_examinations(cells, chance)
-    skip = np.flatnonzero(~cells.click)
+    clicks, expected, squares, shown = cells.fold(cells.codes.click, chance, chance**2, np.ones_like(chance))
+    skip = np.flatnonzero(cells.code & 2 == 0)
     spread = None
     if covariance is not None:
-        spread = _spread(cells, state, cells.n * chance, clicks=clicks, expected=expected, covariance=covariance)
+        spread = _spread(cells, state, chance, clicks=clicks, expected=expected, covariance=covariance)
     return make_evidence(
         fitted,
         cells,
@@ -33,17 +32,10 @@ def thinned_evidence(
         np.maximum(0.0, expected - clicks),
         expected=expected,
         squares=squares,
-        tries=cells.per_pair(),
-        skips=Skips(cells.pair[skip], chance[skip], cells.n[skip]),
+        tries=shown,
+        skips=Skips(cells.pair[skip], cells.by_code(chance, skip), cells.n[skip]),
         spread=spread,
     )
-
-
-def expected_examinations(cells: Cells, chance: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Σx and Σx² of every pair."""
-    expected = np.bincount(cells.pair, cells.n * chance, minlength=cells.pairs).astype(float, copy=False)
-    squares = np.bincount(cells.pair, cells.n * chance**2, minlength=cells.pairs).astype(float, copy=False)
-    return expected, squares
 
 
 def estimate(cells: Cells, chance: FloatArray) -> FloatArray:
@@ -55,7 +47,7 @@ def estimate(cells: Cells, chance: FloatArray) -> FloatArray:
 def _spread(
     cells: Cells,
     state: IntArray,
-    examined: FloatArray,
+    chance: FloatArray,
     *,
     clicks: FloatArray,
     expected: FloatArray,
@@ -70,12 +62,13 @@ def _spread(
     number[rows] = np.arange(rows.size)
     there = np.flatnonzero(number[cells.pair] >= 0)
     row, states = number[cells.pair[there]], len(covariance)
+    own, examined = cells.by_code(state, there), cells.n[there] * cells.by_code(chance, there)
     chunk = max(1, _PLACES // states)
     for start in range(0, rows.size, chunk):
         some = rows[start : start + chunk]
         of_some = slice(*np.searchsorted(row, [start, start + some.size]))
-        at = (row[of_some] - start) * states + state[there[of_some]]
-        spent = np.bincount(at, examined[there[of_some]], minlength=some.size * states).reshape(some.size, -1)
+        at = (row[of_some] - start) * states + own[of_some]
+        spent = np.bincount(at, examined[of_some], minlength=some.size * states).reshape(some.size, -1)
         share = csr_array(spent / expected[some, None])  # sparse: dense products go to as many threads as there are
         spread[some] = np.maximum(0.0, (share * (share @ covariance)).sum(axis=1))
     return spread

@@ -13,7 +13,7 @@ from prudent.click_models.browsing_fit import bootstrap_browsing, fit_browsing
 from prudent.click_models.examination import not_compared, per_position, separate_positions
 from prudent.click_models.positions import check_length, check_positions, read_probabilities, top_down
 from prudent.click_models.rewards import Reward
-from prudent.click_models.thinned_evidence import estimate, expected_examinations, thinned_evidence
+from prudent.click_models.thinned_evidence import estimate, thinned_evidence
 from prudent.counts.cells import Cells
 from prudent.counts.lists import ListBatch
 
@@ -121,13 +121,14 @@ class FittedUserBrowsing(FittedModel):
 
     def evidence(self, cells: Cells) -> Evidence:
         """Clicks against expected examinations without a click."""
+        codes = cells.codes
         if self.group is None:
-            state, examination = (cells.position - 1) * self.positions + cells.prev, self.examination.ravel()
+            state, examination = (codes.position - 1) * self.positions + codes.prev, self.examination.ravel()
             return thinned_evidence(self, cells, state, examination, None)
         below = np.tri(self.positions, dtype=bool)
         examination = np.zeros(self.group.max() + 1)
         examination[self.group[below]] = self.examination[below]
-        return thinned_evidence(self, cells, self.group[cells.position - 1, cells.prev], examination, self.covariance)
+        return thinned_evidence(self, cells, self.group[codes.position - 1, codes.prev], examination, self.covariance)
 
     def bootstrap(
         self, cells: Cells, lists: ListBatch | None, replicates: int, random: np.random.Generator
@@ -144,8 +145,9 @@ class FittedUserBrowsing(FittedModel):
 
     def trials(self, cells: Cells) -> Trials:
         """Clicks, Σγ and Σγ²."""
-        chance = self.examination[cells.position - 1, cells.prev]
-        return Trials(cells.per_pair(cells.click), *expected_examinations(cells, chance))
+        codes = cells.codes
+        chance = self.examination[codes.position - 1, codes.prev]
+        return Trials(*cells.fold(codes.click, chance, chance**2))
 
     def predict(self, attraction: FloatArray, clicks: BoolArray | None = None) -> FloatArray:
         """γₖⱼθ, with j where the last click above is, or with its distribution, carried from the top down."""

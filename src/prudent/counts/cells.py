@@ -1,12 +1,25 @@
 """Cells: the counts as arrays, from which click models fold their evidence, and the one code of a cell as a number."""
 
-from dataclasses import dataclass, replace
-from typing import NamedTuple
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from prudent.base.arrays import BoolArray, FloatArray, IntArray
 from prudent.counts import sampling
+from prudent.engines import kernel
+from prudent.storage.run import LONGEST
+
+
+class Codes(NamedTuple):
+    """Ways of being shown, one entry each: what a click model weighs."""
+
+    position: IntArray
+    prev: IntArray
+    click: BoolArray
+    more: BoolArray
 
 
 @dataclass(frozen=True)
@@ -19,12 +32,25 @@ class Cells:
     """
 
     context: IntArray  # one entry per pair
-    pair: IntArray  # this and the rest: one entry per cell
-    position: IntArray
-    prev: IntArray
-    click: BoolArray
-    more: BoolArray
-    n: FloatArray  # impressions: whole numbers, unless old days weigh less
+    size: NDArray[np.uint32]  # of each pair: its cells
+    code: NDArray[np.uint32]  # of each cell, as in `prudent.storage.run`
+    n: FloatArray  # of each cell: impressions, whole numbers unless old days weigh less
+
+    @classmethod
+    def of_columns(
+        cls,
+        context: IntArray,
+        pair: IntArray,
+        position: IntArray,
+        prev: IntArray,
+        click: BoolArray,
+        more: BoolArray,
+        n: FloatArray,
+    ) -> "Cells":
+        """From the context of each pair, and an array for each property of cells."""
+        size = np.bincount(pair, minlength=len(context)).astype(np.uint32)
+        code = position.astype(np.uint32) << 16 | prev.astype(np.uint32) << 2 | click.astype(np.uint32) << 1 | more
+        return cls(context, size, code.astype(np.uint32, copy=False), n)
 
     @property
     def pairs(self) -> int:
@@ -36,51 +62,88 @@ class Cells:
         """How many contexts there are."""
         return int(self.context[-1]) + 1 if self.pairs else 0
 
-    @property
+    @cached_property
     def positions(self) -> int:
         """Length of the longest list."""
-        return int(self.position.max(initial=0))
+        return int(self.code.max(initial=0)) >> 16
+
+    @cached_property
+    def pair(self) -> IntArray:
+        """The pair of each cell."""
+        return np.repeat(np.arange(self.pairs), self.size)
+
+    @cached_property
+    def position(self) -> IntArray:
+        """The position of each cell."""
+        return (self.code >> 16).astype(np.int64)
+
+    @cached_property
+    def prev(self) -> IntArray:
+        """The position of the last click above, or 0."""
+        return (self.code >> 2 & LONGEST).astype(np.int64)
+
+    @cached_property
+    def click(self) -> BoolArray:
+        """Whether the item was clicked."""
+        return (self.code & 2) > 0
+
+    @cached_property
+    def more(self) -> BoolArray:
+        """Whether there is a click below."""
+        return (self.code & 1) > 0
+
+    @cached_property
+    def codes(self) -> Codes:
+        """The ways of being shown that weights are for: all those that occur, and possibly others."""
+        code = self._weighed[1]
+        return Codes((code >> 16), code >> 2 & LONGEST, (code & 2) > 0, (code & 1) > 0)
+
+    @cached_property
+    def _weighed(self) -> tuple[NDArray[np.uint32], IntArray, int]:
+        """For `kernel.fold`, the codes of cells, what stands at each place of a table, and its stride."""
+        stride = 4 * (self.positions + 1)
+        if self.positions <= _LONGEST_TABLE:
+            position, rest = np.divmod(np.arange((self.positions + 1) * stride), stride)
+            possible = position > rest >> 2  # the last click is above
+            return self.code, np.where(possible, position << 16 | rest, 1 << 16), stride
+        codes, number = np.unique(self.code, return_inverse=True)
+        return number.astype(np.uint32), codes.astype(np.int64), 1 << 16
+
+    def fold(self, *weights: FloatArray | BoolArray) -> list[FloatArray]:
+        """Σ weight · n of each pair, in the order of its cells; each of the weights has one for each of `codes`."""
+        code, _, stride = self._weighed
+        return kernel.fold(self.size, code, self.n, weights, stride)
+
+    def per_context(self, *weights: FloatArray | BoolArray) -> list[FloatArray]:
+        """The same of each context."""
+        code, _, stride = self._weighed
+        size = np.bincount(self.context, self.size, minlength=self.contexts).astype(np.uint32)
+        return kernel.fold(size, code, self.n, weights, stride)
+
+    def by_code(self, values: NDArray[Any], cells: IntArray) -> NDArray[Any]:
+        """Of some cells, the value that their code has; the values are those of `codes`."""
+        code, _, stride = self._weighed
+        some = code[cells]
+        return np.asarray(values[(some >> 16) * np.uint32(stride) + (some & 65535)])
 
     def only(self, contexts: BoolArray) -> "Cells":
         """The cells of these contexts, which are numbered anew."""
         kept = contexts[self.context]
-        cell = kept[self.pair]
-        return Cells(
-            context=(np.cumsum(contexts) - 1)[self.context[kept]],
-            pair=(np.cumsum(kept) - 1)[self.pair[cell]],
-            position=self.position[cell],
-            prev=self.prev[cell],
-            click=self.click[cell],
-            more=self.more[cell],
-            n=self.n[cell],
-        )
+        cell = np.repeat(kept, self.size)
+        return Cells((np.cumsum(contexts) - 1)[self.context[kept]], self.size[kept], self.code[cell], self.n[cell])
 
     def bootstrapped(self, random: np.random.Generator, size: float = 1.0) -> "Cells":
         """The cells of a bootstrapped log of this relative size: each count is drawn from a Poisson distribution."""
         n = random.poisson(size * self.n)
-        kept = np.flatnonzero(n)
-        return replace(
-            self,
-            pair=self.pair[kept],
-            position=self.position[kept],
-            prev=self.prev[kept],
-            click=self.click[kept],
-            more=self.more[kept],
-            n=n[kept].astype(np.float64),
-        )
+        kept = n > 0
+        cells = np.bincount(self.pair[kept], minlength=self.pairs).astype(np.uint32)
+        return Cells(self.context, cells, self.code[kept], n[kept].astype(np.float64))
 
     def without(self, contexts: BoolArray) -> "Cells":
         """The same without the cells of these contexts, whose pairs stay, as ones that were never shown."""
-        left = ~contexts[self.context[self.pair]]
-        return replace(
-            self,
-            pair=self.pair[left],
-            position=self.position[left],
-            prev=self.prev[left],
-            click=self.click[left],
-            more=self.more[left],
-            n=self.n[left],
-        )
+        left = ~contexts[self.context]
+        cell = np.repeat(left, self.size)
+        return Cells(self.context, np.where(left, self.size, np.uint32(0)), self.code[cell], self.n[cell])
 
     def heaviest(self) -> "Cells":
         """The cells of enough contexts to learn position parameters from."""
@@ -98,9 +161,11 @@ class Cells:
 
     def lists_per_context(self) -> FloatArray:
         """Logged lists of each context: every list has exactly one first position."""
-        top = self.position == 1
-        lists = np.bincount(self.context[self.pair[top]], self.n[top], minlength=self.contexts)
-        return lists.astype(np.float64, copy=False)
+        return self.per_context(self.codes.position == 1)[0]
+
+
+_LONGEST_TABLE = 500
+"""Positions up to which weights are in a table of all possible codes, of 8 MB."""
 
 
 class CellCodec(NamedTuple):
@@ -128,7 +193,7 @@ class CellCodec(NamedTuple):
     def decode(self, cell: IntArray, n: FloatArray, context: IntArray) -> Cells:
         """Cells from their sorted numbers, how often each occurred, and the context of each pair."""
         size = 1 << self.bits
-        return Cells(
+        return Cells.of_columns(
             context=context,
             pair=cell >> (2 * self.bits + 2),
             position=(cell >> (self.bits + 2)) & (size - 1),

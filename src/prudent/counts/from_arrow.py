@@ -31,7 +31,7 @@ def part_from_arrow(table: "pa.Table", unit: int, *, named: bool = False) -> "tu
         return columns[name].to_numpy(zero_copy_only=False).astype(kind)
 
     shown = array("position", np.int64) > 0
-    cells = Cells(
+    cells = Cells.of_columns(
         context=(np.cumsum(new_context) - 1)[new_pair],
         pair=pair[shown],
         position=array("position", np.int64)[shown],

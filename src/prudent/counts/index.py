@@ -24,7 +24,7 @@ from prudent.storage.arrow import Column, ListColumn, numbers, read, stream_of
 from prudent.storage.arrow_tables import registered
 from prudent.storage.counts_file import Piece, empty_piece
 from prudent.storage.quoting import file_text
-from prudent.storage.run import LONGEST, NO_NAMES, NameColumn, Run
+from prudent.storage.run import NO_NAMES, NameColumn, Run
 
 _MOST_CELLS = 2_000_000  # of a part: larger ones are not faster
 _CANDIDATE = 0  # code of the cell that marks a pair that may be shown; no position is 0
@@ -104,21 +104,16 @@ class Index:
             return int(connection.execute("select count(distinct item) from items").fetchall()[0][0])
 
     def _part(self, run: Run) -> Part:
-        pair, code, n = np.repeat(np.arange(len(run.cells)), run.cells), run.code, run.n
-        eligible = np.ones(len(run.cells), bool)
+        size, code, n = run.cells, run.code, run.n
+        eligible = np.ones(len(size), bool)
         if self.offered:
             shown = code != _CANDIDATE
-            eligible = np.bincount(pair[~shown], minlength=len(run.cells)) > 0
-            pair, code, n = pair[shown], code[shown], n[shown]
-        cells = Cells(
-            context=np.repeat(np.arange(len(run.pairs)), run.pairs),
-            pair=pair,
-            position=(code >> 16).astype(np.int64),
-            prev=(code >> 2 & LONGEST).astype(np.int64),
-            click=(code & 2) > 0,
-            more=(code & 1) > 0,
-            n=n / self.unit,  # exact below 2⁵³ of it
-        )
+            pair = np.repeat(np.arange(len(size)), size)
+            eligible = np.bincount(pair[~shown], minlength=len(size)) > 0
+            size = np.bincount(pair[shown], minlength=len(size)).astype(np.uint32)
+            code, n = code[shown], n[shown]
+        # n is exact below 2⁵³ of its unit
+        cells = Cells(np.repeat(np.arange(len(run.pairs)), run.pairs), size, code, n / self.unit)
         return Part(cells, eligible, run.contexts, run.items)
 
 

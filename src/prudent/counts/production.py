@@ -4,15 +4,15 @@ import numpy as np
 
 from prudent.base.arrays import FloatArray
 from prudent.counts.cells import Cells
+from prudent.engines import kernel
 
 _SCALE = 1 << 20  # of discounts that are whole numbers, so that equal sums are equal to the last bit
 
 
 def discounted_impressions(cells: Cells) -> FloatArray:
     """D = Σ n / log₂(1 + position) of every pair, in units of 2⁻²⁰: production's order is by D, descending."""
-    discount = np.rint(_SCALE / np.log2(2.0 + np.arange(cells.positions)))
-    weighted = cells.n * discount[cells.position - 1]
-    return np.bincount(cells.pair, weighted, minlength=cells.pairs).astype(np.float64, copy=False)
+    (discounted,) = cells.fold(np.rint(_SCALE / np.log2(1.0 + cells.codes.position)))
+    return discounted
 
 
 def hazard(cells: Cells) -> FloatArray:
@@ -22,23 +22,24 @@ def hazard(cells: Cells) -> FloatArray:
     those in which the item was not placed above k, so that it could have been shown there. An item always shown first
     has one opportunity per list, and one always shown last has K.
     """
-    context = cells.context[cells.pair]
     longest = np.zeros(cells.contexts, np.int64)
-    starts = np.flatnonzero(np.diff(context, prepend=-1))  # cells are sorted by context
-    longest[context[starts]] = np.maximum.reduceat(cells.position, starts) if len(starts) else 0
+    size = np.bincount(cells.context, cells.size, minlength=cells.contexts).astype(np.int64)
+    some = size > 0
+    if some.any():
+        starts = (np.cumsum(size) - size)[some]
+        longest[some] = np.maximum.reduceat(cells.code, starts) >> 16
     # One slot for each position of each context, the contexts one after the other.
     first = np.cumsum(longest) - longest
-    slot = first[context] + cells.position - 1
-    lists = np.bincount(slot, cells.n)
+    slot = np.repeat(first.astype(np.uint32), size) + (cells.code >> 16) - np.uint32(1)
+    lists = np.bincount(slot, cells.n, minlength=int(longest.sum()))
     per_list = np.divide(1.0, lists, out=np.zeros(lists.size), where=lists > 0)
     below = np.zeros_like(per_list)  # Σ 1/nₖ over the positions below
     for position in range(cells.positions - 1, 0, -1):
         here = first[longest > position] + position - 1
         below[here] = below[here + 1] + per_list[here + 1]
-    impressions = cells.per_pair()
-    size = longest[cells.context].astype(np.float64)
-    taken = np.bincount(cells.pair, cells.n * below[slot], minlength=cells.pairs)
+    (impressions,) = cells.fold(np.ones(len(cells.codes.position)))
+    taken, own = kernel.fold(cells.size, slot, cells.n, [below, per_list])
+    length = longest[cells.context].astype(np.float64)
     # Where lists differ in length, an item may be above k in lists that do not reach k: its own places remain.
-    own = np.bincount(cells.pair, cells.n * per_list[slot], minlength=cells.pairs)
-    opportunities = np.maximum(size - taken, own)
-    return np.divide(size * impressions, opportunities, out=np.zeros(cells.pairs), where=impressions > 0)
+    opportunities = np.maximum(length - taken, own)
+    return np.divide(length * impressions, opportunities, out=np.zeros(cells.pairs), where=impressions > 0)

@@ -266,7 +266,7 @@ class Plan:
 
         values, old = worth(new), worth(only(incumbent, other))
         incumbent_values = {f"incumbent_{name}": np.where(other, old[name], value) for name, value in values.items()}
-        clicked = np.bincount(cells.context[cells.pair], cells.n * cells.click, minlength=cells.contexts) > 0
+        clicked = cells.per_context(cells.codes.click)[0] > 0
         per_context = {
             "lists": lists,
             **values,

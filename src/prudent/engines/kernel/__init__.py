@@ -17,7 +17,7 @@ from prudent.engines.kernel.counted import Choose, Counted, Types, kind
 from prudent.storage.arrow import StreamError, formats, stream_of
 from prudent.storage.run import LONGEST, Run, WholeLists
 
-__all__ = ["Counted", "compiled", "count", "distinct", "highest", "merge", "read_tables"]
+__all__ = ["Counted", "compiled", "count", "distinct", "fold", "highest", "merge", "read_tables"]
 
 _CLICKS = "cCsSiIlLb"
 
@@ -92,6 +92,28 @@ def highest(
     kernel = _kernel()
     choosing = partial(library.highest, kernel) if kernel else numpy_twin.highest
     return choosing(starts, keys, length, eligible)
+
+
+def fold(
+    sizes: NDArray[np.uint32],
+    code: NDArray[np.uint32],
+    n: FloatArray,
+    tables: Sequence[FloatArray | BoolArray],
+    stride: int = 1 << 16,
+) -> list[FloatArray]:
+    """Σ weight · n over the cells of each group, for each of some tables of weights, in the order of cells.
+
+    Groups are so many cells each, one after the other. The weight of a cell is at ``(code >> 16) * stride + (code &
+    65535)`` in a table: at its code, unless a shorter stride leaves out codes that do not occur.
+    """
+    weights = [np.ascontiguousarray(table, np.float64) for table in tables]
+    if len(code) != len(n) or len({len(table) for table in weights}) != 1:
+        raise ValueError("cells and tables that do not fit together")
+    sizes, code = np.ascontiguousarray(sizes, np.uint32), np.ascontiguousarray(code, np.uint32)
+    n = np.ascontiguousarray(n, np.float64)
+    kernel = _kernel()
+    folding = partial(library.fold, kernel) if kernel else numpy_twin.fold
+    return folding(sizes, code, n, weights, stride)
 
 
 def read_tables(tables: Sequence[FloatArray], row: FloatArray, column: FloatArray) -> list[FloatArray]:

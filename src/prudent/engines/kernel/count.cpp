@@ -7,6 +7,7 @@
 #include <new>
 #include <string>
 
+#include "fold.h"
 #include "highest.h"
 #include "lists.h"
 #include "merger.h"
@@ -133,6 +134,14 @@ EXPORT bool prudent_highest(const int64_t *starts, int64_t groups, const double 
         return false;
     }
     return true;
+}
+
+// Weighted sums of the cells of each group; false where sizes or codes go too far.
+EXPORT bool prudent_fold(const uint32_t *sizes, int64_t groups, const uint32_t *code, const double *n, int64_t cells,
+                         int64_t stride, const double *const *tables, int64_t number, int64_t length,
+                         double *const *sums) {
+    return fold_cells(sizes, groups, code, n, cells, static_cast<uint64_t>(stride), tables, number,
+                      static_cast<uint64_t>(length), sums);
 }
 
 // The values of several tables of one shape, between their nodes.

@@ -48,6 +48,13 @@ def load(path: Path) -> ctypes.CDLL:
         "distinct": (_Address, [number, *[_Address] * 5]),
         "merge": (_Address, [ctypes.POINTER(_View), number, letter, letter]),
         "highest": (flag, [_Address, number, ctypes.POINTER(_Address), number, _Address, number, _Address, _Address]),
+        "fold": (
+            flag,
+            [
+                *(_Address, number, _Address, _Address, number, number),
+                *(ctypes.POINTER(_Address), number, number, ctypes.POINTER(_Address)),
+            ],
+        ),
         "read_tables": (
             None,
             [ctypes.POINTER(_Address), number, number, _Address, _Address, number, ctypes.POINTER(_Address)],
@@ -149,6 +156,22 @@ def highest(
     if not library.prudent_highest(*given, rows.ctypes.data, sizes.ctypes.data):
         raise MemoryError
     return rows[: int(sizes.sum())], sizes
+
+
+def fold(
+    library: ctypes.CDLL,
+    sizes: NDArray[np.uint32],
+    code: NDArray[np.uint32],
+    n: FloatArray,
+    tables: Sequence[FloatArray],
+    stride: int,
+) -> list[FloatArray]:
+    """Weighted sums of the cells of each group."""
+    sums = [np.zeros(len(sizes)) for _ in tables]
+    cells = (sizes.ctypes.data, len(sizes), code.ctypes.data, n.ctypes.data, len(n), stride)
+    if not library.prudent_fold(*cells, _addresses(tables), len(tables), len(tables[0]), _addresses(sums)):
+        raise ValueError("sizes, or codes, that go too far")
+    return sums
 
 
 def read_tables(

@@ -299,6 +299,17 @@ def _within_reach(starts: IntArray, key: FloatArray, length: int) -> BoolArray:
     return keep
 
 
+def fold(
+    sizes: NDArray[np.uint32], code: NDArray[np.uint32], n: FloatArray, tables: Sequence[FloatArray], stride: int
+) -> list[FloatArray]:
+    """Weighted sums of the cells of each group."""
+    at = (code >> 16).astype(np.int64) * stride + (code & 65535)
+    if int(sizes.sum(dtype=np.int64)) != len(code) or at.max(initial=-1) >= len(tables[0]):
+        raise ValueError("sizes, or codes, that go too far")
+    group = np.repeat(np.arange(len(sizes)), sizes)
+    return [np.bincount(group, table[at] * n, minlength=len(sizes)).astype(float, copy=False) for table in tables]
+
+
 _NODES = 8
 _SCALE = (-1 / 5040, 1 / 720, -1 / 240, 1 / 144, -1 / 144, 1 / 240, -1 / 720, 1 / 5040)
 _CHUNK = 8_192  # places at a time: arrays of 64 kB stay in the cache

@@ -1,0 +1,33 @@
+"""Sums by code are those of the arrays that codes stand for."""
+
+import numpy as np
+import pytest
+
+from prudent.counts import cells as module
+from prudent.counts.cells import Cells
+
+
+@pytest.mark.parametrize("longest", [500, 2])
+def test_weights_by_code_are_weights_of_cells(longest: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a table of all codes that are possible, and of those that occur, where there would be too many."""
+    monkeypatch.setattr(module, "_LONGEST_TABLE", longest)
+    rng = np.random.default_rng(1)
+    position = rng.integers(1, 9, 300)
+    prev = rng.integers(0, position)
+    click, more = rng.random((2, 300)) < 0.4
+    pair, context = np.sort(rng.integers(1, 60, 300)), np.sort(rng.integers(0, 7, 61))
+    n = np.asarray(rng.integers(1, 5, 300), float) / 8
+    cells = Cells.of_columns(context, pair, position, prev, click, more, n)
+    for name, values in (("pair", pair), ("position", position), ("prev", prev), ("click", click), ("more", more)):
+        assert np.array_equal(getattr(cells, name), values), name
+    codes = cells.codes
+    assert np.all((codes.position >= 1) & (codes.prev < codes.position))
+    weight = np.sqrt(codes.position) + codes.prev / 7 + codes.click + 3 * codes.more
+    of_cells = np.sqrt(position) + prev / 7 + click + 3 * more
+    clicked, weighed = cells.fold(codes.click, weight)
+    assert np.array_equal(clicked, np.bincount(pair, n * click, minlength=61))
+    assert np.array_equal(weighed, np.bincount(pair, n * of_cells, minlength=61))
+    assert np.array_equal(cells.per_context(weight)[0].size, cells.contexts)
+    np.testing.assert_allclose(cells.per_context(weight)[0], np.bincount(context[pair], n * of_cells, minlength=7))
+    some = np.array([0, 7, 299])
+    assert np.array_equal(cells.by_code(weight, some), of_cells[some])
