@@ -191,6 +191,20 @@ def test_a_round_of_ccm_equals_plain_loops(seed: int) -> None:
     np.testing.assert_allclose(new.alpha, on / could, rtol=1e-9)
 
 
+def test_probabilities_of_users_who_always_go_on_are_at_most_one() -> None:
+    """Times that they went on and times that they could are summed apart, and round apart."""
+    for seed in range(60):
+        random = np.random.default_rng(seed)
+        sizes = random.integers(2, 4, size=6)
+        lists = [("q", tuple("abc"[:k]), tuple(int(click) for click in random.random(k) < 0.4)) for k in sizes]
+        whole = WholeLists(as_batch(lists))
+        theta, t = random.random((2, whole.pairs))
+        chain = chain_fit.step(whole, chain_fit.Parameters(theta, np.ones(3)), (0.5, 2.0))
+        assert (chain.alpha <= 1).all()
+        dynamic = dynamic_fit.step(whole, dynamic_fit.Parameters(theta, t, 1.0), (0.5, 2.0), (1.0, 1.0), None)
+        assert dynamic.perseverance <= 1
+
+
 @pytest.mark.parametrize("name", ["dbn", "ccm"])
 def test_rounds_never_lower_the_likelihood(name: str) -> None:
     """With priors that are next to nothing: of the clicks alone."""

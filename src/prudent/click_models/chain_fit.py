@@ -14,6 +14,7 @@ from prudent.click_models.whole_lists import (
     WholeLists,
     beta_variance,
     prior_of,
+    share,
     solve,
     standard_errors,
 )
@@ -74,15 +75,15 @@ def step(lists: WholeLists, at: Parameters, prior: Prior) -> Parameters:
     relevant = lists.followed_of * found.followed + ended
     theta = (lists.clicks_of + relevant + prior[0]) / (examined + lists.clicks_of + sum(prior))
     n = lists.end_n * lists.end_more
-    yes, no = (float(np.sum(lists.followed_of * share)) for share in (found.followed, 1 - found.followed))
+    yes, no = (float(np.sum(lists.followed_of * part)) for part in (found.followed, 1 - found.followed))
     on, could = lists.after_skips(found.stops)
     return Parameters(
         theta,
         np.array(
             [
-                on / max(could, 1e-12),
-                (no + np.sum(n * found.other_on)) / max(no + np.sum(n * (1 - found.relevant)), 1e-12),
-                (yes + np.sum(n * found.relevant_on)) / max(yes + np.sum(n * found.relevant), 1e-12),
+                share(on, could),
+                share(no + np.sum(n * found.other_on), no + np.sum(n * (1 - found.relevant))),
+                share(yes + np.sum(n * found.relevant_on), yes + np.sum(n * found.relevant)),
             ]
         ),
     )

@@ -15,6 +15,7 @@ from prudent.click_models.whole_lists import (
     WholeLists,
     beta_variance,
     prior_of,
+    share,
     solve,
     standard_errors,
 )
@@ -74,7 +75,7 @@ def step(
     if gamma is None:
         on, could = lists.after_skips(stops)
         could += lists.clicks_above + float(np.sum(lists.end_n * lists.end_more * (1 - satisfied)))
-        gamma = (on + lists.after_clicks(stops)) / max(1e-12, could)
+        gamma = share(on + lists.after_clicks(stops), could)
     return Parameters(theta, unsatisfied, gamma)
 
 

@@ -159,6 +159,11 @@ def solve(step: Callable[[FloatArray], FloatArray], start: FloatArray, tolerance
     return found
 
 
+def share(on: float, could: float) -> float:
+    """How often users went on of the times that they could; rounding may leave the sums the other way round."""
+    return min(1.0, float(on) / max(1e-12, float(could)))
+
+
 Prior = tuple[float, float]
 
 
