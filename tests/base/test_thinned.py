@@ -71,6 +71,22 @@ def as_arrays(made: list[Posterior]) -> tuple[np.ndarray, np.ndarray, Skips]:
     return np.array([one[0] for one in made]), np.array([one[1] for one in made]), Skips(pair, chance, n.astype(float))
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    "chances",
+    [(1 - 1e-7,), (1 - 1e-8,), (1 - 1e-8, 1.0), (1e-160, 1 - 1e-8), (1e-12,), (1e-160,), (1e-300,), (1e-300, 0.5)],
+)
+def test_chances_next_to_0_and_1_are_as_those(chances: tuple[float, ...]) -> None:
+    """Derivatives of such skips cancel or underflow."""
+    made: list[Posterior] = [
+        (a, b, chances, (m,) * len(chances)) for a in (0.5, 5.5, 200.0) for b in (1e-3, 1.0, 1e6) for m in (1.0, 1e6)
+    ]
+    rounded: list[Posterior] = [(a, b, tuple(round(p, 6) for p in chances), skips) for a, b, _, skips in made]
+    found, expected = (collapse(*as_arrays(some)) for some in (made, rounded))
+    for one, other in zip(found.shape(), expected.shape(), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-4)
+
+
 def test_quantiles_and_means_are_those_of_a_plain_integration() -> None:
     """Within .02 posterior standard deviations: .01 is ours, and the plain steps have as much."""
     made = posteriors()

@@ -11,8 +11,7 @@ import numpy as np
 from scipy.special import betaln, expit, polygamma
 
 from prudent.base.arrays import FloatArray, IntArray
-from prudent.base.numerics.thinned import collapse
-from prudent.click_models.tails import skips_with
+from prudent.base.numerics.thinned import Skips, collapse
 
 
 class LastClicks(NamedTuple):
@@ -28,7 +27,7 @@ def estimate_satisfaction(
 ) -> tuple[FloatArray, FloatArray]:
     """Posterior mean of s, and variance of log s, of every pair whose s is from Beta(α, β)."""
     order = np.argsort(last.pair, kind="stable")
-    skips = skips_with(last.pair[order], last.chance[order], last.n[order])
+    skips = Skips(last.pair[order], last.chance[order], last.n[order])
     thinned = collapse(beta + followed, np.full(len(followed), alpha), skips)
     shape = thinned.shape()
     mode = shape.alpha / (shape.alpha + shape.beta)

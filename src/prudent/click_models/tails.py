@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from prudent.base.arrays import FloatArray, IntArray
+from prudent.base.arrays import FloatArray
 from prudent.base.numerics.numbering import number_distinct
 from prudent.base.numerics.squarem import fixed_point
 from prudent.base.numerics.thinned import Skips
@@ -163,17 +163,10 @@ def settle(cells: Cells, make: Callable[[Cells], Iteration], tolerance: float) -
     return settled
 
 
-def skips_with(pair: IntArray, chance: FloatArray, n: FloatArray) -> Skips:
-    """Skips whose chances are 0 or 1 where they nearly are: the difference would drown in rounding."""
-    some = chance > 1e-9
-    chance = np.where(chance > 1 - 1e-6, 1.0, chance)
-    return Skips(pair[some], chance[some], n[some])
-
-
 def skips_of(tails: Tails, chance: FloatArray) -> Skips:
     """The impressions that were not clicked: certain examinations, and those in tails."""
     cells = tails.cells
     chances = np.ones(len(cells.n))
     chances[tails.tail] = chance
     skip = np.flatnonzero(~cells.click)
-    return skips_with(cells.pair[skip], chances[skip], cells.n[skip])
+    return Skips(cells.pair[skip], chances[skip], cells.n[skip])

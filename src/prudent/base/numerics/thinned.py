@@ -24,6 +24,7 @@ from prudent.base.arrays import FloatArray, IntArray
 
 BENT = 0.05
 """κ above which quantiles come from the grid."""
+_CERTAIN = 1e-6  # 1 − r/most below which skips count as certain: far above the square root of the rounding error
 _ROUNDS = 5  # Newton steps to the mode
 _REACH, _STEP = 6.0, 1 / 3  # of the grid, in standard deviations by the curvature at the mode
 _CHUNK = 4_000  # rows on the grid at a time: arrays of 1 MB stay in the cache
@@ -154,7 +155,8 @@ def _two_kinds(a: FloatArray, b: FloatArray, sums: Sequence[FloatArray], mode: F
     first, second, third = sums
     most = 1 / (1 - mode)  # r of a certain skip
     uncertain = most * first - second
-    some = uncertain > 1e-9 * most * first
+    # Up to here rounding hides by how much they are uncertain; squares of chances that are next to none underflow.
+    some = (uncertain > _CERTAIN * most * first) & (most * second > third)
     ratio = np.divide(most * second - third, uncertain, out=np.ones_like(first), where=some)
     m = np.divide(uncertain, ratio * (most - ratio), out=np.zeros_like(first), where=some)
     certain = np.maximum(0.0, first - m * ratio) / most
