@@ -10,7 +10,7 @@ import pytest
 from prudent.base.arrays import FloatArray
 from prudent.base.errors import NotIdentifiedError, UsageError
 from prudent.bounds import Bayes
-from prudent.click_models import chain_fit, click_models, dynamic_fit
+from prudent.click_models import chain_fit, click_models, dynamic_fit, tails
 from prudent.click_models.base import FittedModel
 from prudent.click_models.click_chain import FittedClickChain
 from prudent.click_models.dynamic_bayesian import FittedDynamicBayesian
@@ -263,6 +263,19 @@ def test_evidence_of_a_context_does_not_depend_on_others(name: str) -> None:
     for one, other in ((whole, part), (whole.ranked, part.ranked)):
         for column in ("positive", "negative", "expected"):
             assert getattr(one, column)[rows].tobytes() == getattr(other, column).tobytes()
+
+
+@pytest.mark.parametrize("name", ["dcm", "dbn", "ccm"])
+def test_evidence_is_the_same_a_few_contexts_at_a_time(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    batch = simulated("ccm", contexts=30, lists=3_000, length=5)[2]
+    fitted = click_models[name]().fit(batch.cells, 5, batch)
+    whole = fitted.evidence(batch.cells)
+    monkeypatch.setattr(tails, "_PAIRS", 100)
+    assert len(list(batch.cells.parts(100))) > 3
+    parts = fitted.evidence(batch.cells)
+    for one, other in ((whole, parts), (whole.ranked, parts.ranked)):
+        for column in ("positive", "negative", "expected"):
+            assert getattr(one, column).tobytes() == getattr(other, column).tobytes()
 
 
 def simulated(

@@ -16,7 +16,7 @@ from prudent.click_models.chain_fit import after_click, fit_chain
 from prudent.click_models.positions import by_position, read_probabilities, top_down
 from prudent.click_models.reading import FittedReader, Onward
 from prudent.click_models.rewards import Reward
-from prudent.click_models.tails import Chances, Tails, settle, skips_of
+from prudent.click_models.tails import Reading, Tails, settle, skips_of
 from prudent.click_models.whole_lists import WholeLists
 from prudent.counts.cells import Cells
 from prudent.counts.lists import ListBatch
@@ -99,12 +99,9 @@ class FittedClickChain(FittedReader):
         What users did after a click is left out: that it depends on the same attraction is the weakest assumption of
         the model.
         """
-        theta = settle(cells, partial(_Items, fitted=self), TOLERANCE)[:, 0]
-        items = _Items(cells, self)
-        tails, chance = items.tails, items.chances(theta).chance
-        negative = tails.examined(tails.read(theta, chance)) - tails.clicks
-        skips = skips_of(tails, chance)
-        return make_evidence(self, cells, tails.clicks, negative, tries=cells.per_pair(), skips=skips)
+        settled = settle(cells, partial(_Items, fitted=self), TOLERANCE)
+        skips = skips_of(cells, settled, float(self.alpha[0]))
+        return make_evidence(self, cells, settled.clicks, settled.negative, tries=cells.per_pair(), skips=skips)
 
     def value(self, attraction: FloatArray, reward: Reward | None = None) -> FloatArray:
         """Σₖ aₖ(1 − cₖ) ∏_{j<k} (α₁(1 − aⱼ) + aⱼcⱼ), unless another reward is asked for."""
@@ -140,14 +137,13 @@ class _Items:
 
     def start(self) -> FloatArray:
         """As if nothing below the last click was examined."""
-        return self.tails.smoothed(self.tails.clicks, self.tails.surely)[:, None]
+        return self.tails.smoothed(self.tails.surely)[:, None]
 
     def step(self, parameters: FloatArray) -> FloatArray:
         """One round."""
-        tails, theta = self.tails, parameters[:, 0]
-        chances = self.chances(theta)
-        return tails.smoothed(tails.clicks, tails.examined(tails.read(theta, chances.chance)))[:, None]
+        return self.tails.smoothed(self.tails.examined(self.reading(parameters)))[:, None]
 
-    def chances(self, theta: FloatArray) -> Chances:
-        """Of having been examined, and of another click."""
-        return self.tails.chances(theta, after_click(theta, self.alpha)[self.tails.cells.pair[self.tails.last]])
+    def reading(self, parameters: FloatArray) -> Reading:
+        """What was read in tails."""
+        tails, theta = self.tails, parameters[:, 0]
+        return tails.reading(theta, after_click(theta[tails.last_pair], self.alpha))

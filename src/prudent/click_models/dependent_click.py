@@ -21,7 +21,7 @@ from prudent.click_models.positions import (
 )
 from prudent.click_models.reading import FittedReader, Onward, last_click
 from prudent.click_models.rewards import Reward
-from prudent.click_models.tails import Tails, settle
+from prudent.click_models.tails import Reading, Tails, settle
 from prudent.counts.cells import Cells
 from prudent.counts.lists import ListBatch
 
@@ -98,8 +98,7 @@ class FittedDependentClick(FittedReader):
         clicks = cells.per_pair(cells.click)
         examined = cells.per_pair(cells.click | cells.more | (cells.prev == 0))
         if not self._truncated:
-            theta = settle(cells, partial(_Items, continuation=self.continuation), TOLERANCE)[:, 0]
-            examined = _Items(cells, self.continuation).examined(theta)
+            examined = settle(cells, partial(_Items, continuation=self.continuation), TOLERANCE).examined
         # A user who may have read on made every impression below a click a try.
         tries = {} if self._truncated else {"tries": cells.per_pair()}
         return make_evidence(self, cells, clicks, examined - clicks, **tries)
@@ -172,12 +171,12 @@ class _Items:
 
     def start(self) -> FloatArray:
         """As if no tail was examined."""
-        return self.tails.smoothed(self.tails.clicks, self.tails.surely)[:, None]
+        return self.tails.smoothed(self.tails.surely)[:, None]
 
     def step(self, parameters: FloatArray) -> FloatArray:
         """One round."""
-        return self.tails.smoothed(self.tails.clicks, self.examined(parameters[:, 0]))[:, None]
+        return self.tails.smoothed(self.tails.examined(self.reading(parameters)))[:, None]
 
-    def examined(self, theta: FloatArray) -> FloatArray:
-        """Examinations of every pair."""
-        return self.tails.examined(self.tails.read(theta, self.tails.chances(theta, self.on).chance))
+    def reading(self, parameters: FloatArray) -> Reading:
+        """What was read in tails."""
+        return self.tails.reading(parameters[:, 0], self.on)

@@ -18,7 +18,7 @@ from prudent.click_models.positions import by_position, top_down
 from prudent.click_models.reading import FittedReader, Onward
 from prudent.click_models.rewards import Reward
 from prudent.click_models.satisfaction import LastClicks, combined_trials, estimate_satisfaction
-from prudent.click_models.tails import Chances, Tails, settle, skips_of
+from prudent.click_models.tails import Reading, Tails, last_clicks, settle, skips_of
 from prudent.click_models.whole_lists import WholeLists
 from prudent.counts.cells import Cells
 from prudent.counts.lists import ListBatch
@@ -177,20 +177,17 @@ class FittedDynamicBayesian(FittedReader):
 
     def evidence(self, cells: Cells) -> Evidence:
         """Clicks against examinations without a click, and satisfying clicks against examinations without one."""
-        state = settle(cells, partial(_Items, fitted=self), TOLERANCE)
-        items = _Items(cells, self)
-        theta, unsatisfied = state.T
-        chances = items.chances(theta, unsatisfied)
-        tails = items.tails
-        read = tails.read(theta, chances.chance)
-        examined = tails.examined(read)
-        clicks = tails.clicks
-        skips = skips_of(tails, chances.chance)
-        evidence = make_evidence(self, cells, clicks, examined - clicks, tries=cells.per_pair(), skips=skips)
+        settled = settle(cells, partial(_Items, fitted=self), TOLERANCE)
+        clicks, examined, shown = settled.clicks, settled.examined, cells.per_pair()
+        skips = skips_of(cells, settled, self.perseverance)
+        evidence = make_evidence(self, cells, clicks, settled.negative, tries=shown, skips=skips)
         if self.prior is None:
             return evidence
-        satisfaction, spread = estimate_satisfaction(items.followed, items.last_clicks(state), *self.prior)
-        trials = combined_trials(theta, examined, satisfaction, spread)
+        last = last_clicks(cells)
+        ended = LastClicks(cells.pair[last], cells.n[last], self.perseverance * settled.unread)
+        (followed,) = cells.fold(cells.codes.click & cells.codes.more)
+        satisfaction, spread = estimate_satisfaction(followed, ended, *self.prior)
+        trials = combined_trials(settled.parameters[:, 0], examined, satisfaction, spread)
         positive = trials * satisfaction * np.divide(clicks, examined, out=np.zeros(cells.pairs), where=examined > 0)
         # Each click satisfies: attraction in this evidence is that to a click that does.
         satisfying = make_evidence(
@@ -198,7 +195,7 @@ class FittedDynamicBayesian(FittedReader):
             cells,
             positive,
             trials - positive,
-            tries=cells.per_pair(),
+            tries=shown,
         )
         return replace(evidence, satisfaction=satisfaction, satisfying=satisfying)
 
@@ -226,38 +223,37 @@ class FittedDynamicBayesian(FittedReader):
 
 
 class _Items:
-    """a and t = 1 − s of every pair, in this order: expected counts over expected trials."""
+    """a of every pair, and t = 1 − s where it differs: expected counts over expected trials."""
 
     def __init__(self, cells: Cells, fitted: FittedDynamicBayesian) -> None:
         self.fitted = fitted
         self.tails = Tails(cells, fitted.positions, fitted.perseverance)
-        self.followed = cells.per_pair(cells.click & cells.more)
+        (self.followed,) = cells.fold(cells.codes.click & cells.codes.more)
 
     def start(self) -> FloatArray:
         """As if nothing below the last click was examined."""
-        theta = self.tails.smoothed(self.tails.clicks, self.tails.surely)
+        theta = self.tails.smoothed(self.tails.surely)
+        if self.fitted.prior is None:
+            return theta[:, None]
         return np.stack([theta, np.full(len(theta), 1 - float(self.fitted.satisfaction))], axis=1)
 
     def step(self, parameters: FloatArray) -> FloatArray:
         """One round."""
-        tails, (theta, unsatisfied) = self.tails, parameters.T
-        chances = self.chances(theta, unsatisfied)
-        new = tails.smoothed(tails.clicks, tails.examined(tails.read(theta, chances.chance)))
+        tails, reading = self.tails, self.reading(parameters)
+        new = tails.smoothed(tails.examined(reading))
         if self.fitted.prior is None:
-            return np.stack([new, unsatisfied], axis=1)
-        t = unsatisfied[tails.cells.pair[tails.last]]
-        ended = t * (1 - self.fitted.perseverance * chances.unread)
+            return new[:, None]
+        t = parameters[tails.last_pair, 1]
+        ended = t * (1 - self.fitted.perseverance * tails.unread(reading.quiet))
         still = tails.per_pair(ended / np.maximum(1 - t + ended, 1e-300))
         alpha, beta = self.fitted.prior
         return np.stack([new, (self.followed + still + beta) / (tails.clicks + alpha + beta)], axis=1)
 
-    def last_clicks(self, parameters: FloatArray) -> LastClicks:
-        """The last clicks, with the chance of another one where they do not satisfy."""
-        tails = self.tails
-        unread = self.chances(*parameters.T).unread
-        return LastClicks(tails.cells.pair[tails.last], tails.last_n, self.fitted.perseverance * unread)
-
-    def chances(self, theta: FloatArray, unsatisfied: FloatArray) -> Chances:
-        """Of having been examined, and of another click."""
-        onward = self.fitted.perseverance * unsatisfied[self.tails.cells.pair[self.tails.last]]
-        return self.tails.chances(theta, onward)
+    def reading(self, parameters: FloatArray) -> Reading:
+        """What was read in tails."""
+        tails, gamma = self.tails, self.fitted.perseverance
+        if self.fitted.prior is None:
+            return tails.reading(
+                parameters[:, 0], np.full(len(tails.last), gamma * (1 - float(self.fitted.satisfaction)))
+            )
+        return tails.reading(parameters[:, 0], gamma * parameters[tails.last_pair, 1])

@@ -12,21 +12,23 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from prudent.base.arrays import FloatArray
+from prudent.base.arrays import FloatArray, IntArray
 from prudent.base.numerics.numbering import number_distinct
 from prudent.base.numerics.squarem import fixed_point
 from prudent.base.numerics.thinned import Skips
 from prudent.click_models.base import warn_unsettled
 from prudent.counts.cells import Cells
+from prudent.storage.run import LONGEST
 
 _TINY = 1e-300
 
 
-class Chances(NamedTuple):
+class Reading(NamedTuple):
     """What the tails say at some attraction."""
 
-    chance: FloatArray  # ρ of every impression in a tail
-    unread: FloatArray  # 1 − Tₗ₊₁ of every last click: P(a click below | the user goes on)
+    own: FloatArray  # θ of every impression in a tail
+    chance: FloatArray  # and its ρ
+    quiet: FloatArray  # Tₗ₊₁ of every tail
 
 
 class Tails:
@@ -40,54 +42,53 @@ class Tails:
         codes = cells.codes
         below = ~codes.click & ~codes.more & (codes.prev >= (unclicked == 1))
         self.clicks, self.surely = cells.fold(codes.click, ~below)
-        end = cells.code & 3
-        self.tail = np.flatnonzero((end == 0) & (cells.prev > 0) if unclicked == 1 else end == 0)
-        self.last = np.flatnonzero(end == 2)  # clicked, and no click below
+        self.tail, self.last = in_tail(cells, unclicked), last_clicks(cells)
         self.pair, self.n = cells.pair[self.tail], cells.n[self.tail]
-        # Tails are numbered by (context, last click), their slots by position within.
+        # Tails are numbered by (context, last click), their slots by position and then by tail.
         size = positions + 1
         position = cells.position[self.tail]
         key = cells.context[self.pair] * size + cells.prev[self.tail]
         keys, tail = number_distinct(key, cells.contexts * size)
-        slots, self.slot = number_distinct(tail * size + position, len(keys) * size)
-        self.of_slot, at = np.divmod(slots, size)
-        self.at = [np.flatnonzero(at == k) for k in range(1, size)]
+        slots, self.slot = number_distinct(position * len(keys) + tail, len(keys) * size)
+        at, self.of_slot = np.divmod(slots, max(1, len(keys)))
+        self.at = [slice(*np.searchsorted(at, [k, k + 1])) for k in range(1, size)]
         # A list with a tail has exactly one impression right below its last click.
         first = position == keys[tail] % size + 1
         self.lists = np.bincount(tail[first], self.n[first], minlength=len(keys))
+        self.lists_of_slot = self.lists[self.of_slot]
         # Tails that start with a last click; those of lists without one start at the top.
         of_last = cells.context[cells.pair[self.last]] * size + cells.position[self.last]
         found = np.searchsorted(keys, of_last)
         found[found == len(keys)] = 0
-        has = keys[found] == of_last if len(keys) else np.zeros(len(of_last), bool)
-        self.has, self.of_last = has, found
+        self.has = np.flatnonzero(keys[found] == of_last) if len(keys) else np.zeros(0, np.int64)
+        self.of_last = found[self.has]
         self.started = keys % size > 0
-        self.last_n = cells.n[self.last]
-        ends = np.bincount(found[has], self.last_n[has], minlength=len(keys))
+        self.last_pair, self.last_n = cells.pair[self.last], cells.n[self.last]
+        self.has_n = self.last_n[self.has]
+        ends = np.bincount(self.of_last, self.has_n, minlength=len(keys))
         # Of the last clicks at a position, some end a short list.
         self.longer = np.divide(self.lists, ends, out=np.ones(len(keys)), where=self.started & (ends > 0))
         self.ends = np.maximum(ends, _TINY)
-        self.clicks_of_context = np.bincount(cells.context, self.clicks, minlength=cells.contexts)
+        self.rated = np.bincount(cells.context, self.clicks, minlength=cells.contexts) + 1
 
-    def smoothed(self, positive: FloatArray, examined: FloatArray) -> FloatArray:
+    def smoothed(self, examined: FloatArray) -> FloatArray:
         """θ = n₊/n of every pair, with two more examinations that were clicked as often as others of the context.
 
         Half of them clicked, as one pseudo-count of either kind would have it, is far more than an item usually gets:
         on logs of many rare pairs the tails then seem unread.
         """
         context = self.cells.context
-        trials = np.bincount(context, examined, minlength=self.cells.contexts)
-        clicks = np.bincount(context, positive, minlength=self.cells.contexts)
-        rate = (clicks + 1) / (trials + 2)
-        return np.asarray((positive + 2 * rate[context]) / (examined + 2))
+        rate = self.rated / (np.bincount(context, examined, minlength=self.cells.contexts) + 2)
+        return np.asarray((self.clicks + 2 * rate[context]) / (examined + 2))
 
-    def chances(self, theta: FloatArray, clicked: FloatArray) -> Chances:
-        """ρ of every impression in a tail, where users go on after the last clicks with probabilities `clicked`."""
+    def reading(self, theta: FloatArray, clicked: FloatArray) -> Reading:
+        """What was read, where users go on after the last clicks with probabilities `clicked`."""
+        own = theta[self.pair]
         # Shorter lists have no item at a lower slot: an absent item is one that nobody clicks.
-        mean = np.bincount(self.slot, self.n * theta[self.pair], minlength=len(self.of_slot))
+        mean = np.bincount(self.slot, self.n * own, minlength=len(self.of_slot))
         # An extrapolated θ may reach 1.
-        skip = np.maximum(1 - mean / self.lists[self.of_slot], _TINY)
-        on = np.bincount(self.of_last[self.has], (self.last_n * clicked)[self.has], minlength=len(self.lists))
+        skip = np.maximum(1 - mean / self.lists_of_slot, _TINY)
+        on = np.bincount(self.of_last, self.has_n * clicked[self.has], minlength=len(self.lists))
         start = np.where(self.started, on / self.ends, 1.0)
         gamma = self.unclicked
         quiet, above, below = np.ones(len(self.lists)), start.copy(), np.empty(len(skip))
@@ -103,70 +104,110 @@ class Tails:
         read = np.maximum(reached * below, _TINY)  # and no other item was clicked
         silent = (1 - start * (1 - quiet))[self.of_slot]
         chance = read / np.maximum(silent - read * skip + read, read)
+        return Reading(own, chance[self.slot], quiet)
+
+    def unread(self, quiet: FloatArray) -> FloatArray:
+        """1 − Tₗ₊₁ of every last click: P(a click below | the user goes on)."""
         unread = np.zeros(len(self.last))
-        unread[self.has] = ((1 - quiet) * np.minimum(self.longer, 1.0))[self.of_last[self.has]]
-        return Chances(chance[self.slot], unread)
+        unread[self.has] = ((1 - quiet) * np.minimum(self.longer, 1.0))[self.of_last]
+        return unread
 
-    def read(self, theta: FloatArray, chance: FloatArray) -> FloatArray:
-        """The probability that each impression in a tail was examined, now that it was not clicked either."""
-        own = theta[self.pair]
-        return np.asarray(chance * (1 - own) / np.maximum(1 - chance * own, _TINY))
-
-    def examined(self, read: FloatArray) -> FloatArray:
-        """Examinations of every pair, the tails with these probabilities."""
-        return np.asarray(self.surely + np.bincount(self.pair, self.n * read, minlength=self.cells.pairs))
+    def examined(self, reading: Reading) -> FloatArray:
+        """Examinations of every pair: in tails, how probable they are now that these were not clicked either."""
+        own, chance, _ = reading
+        read = self.n * chance * (1 - own) / np.maximum(1 - chance * own, _TINY)
+        return np.asarray(self.surely + np.bincount(self.pair, read, minlength=self.cells.pairs))
 
     def per_pair(self, values: FloatArray) -> FloatArray:
         """Sums over the last clicks of every pair."""
-        return np.bincount(self.cells.pair[self.last], self.last_n * values, minlength=self.cells.pairs).astype(float)
+        return np.bincount(self.last_pair, self.last_n * values, minlength=self.cells.pairs).astype(float)
 
 
 class Iteration(Protocol):
     """Parameters of every pair as the fixed point of a step that keeps contexts apart."""
 
+    tails: Tails
+
     def start(self) -> FloatArray:
-        """Parameters, in a row for each pair."""
+        """Parameters, in a row for each pair; the first is attraction."""
         ...
 
     def step(self, parameters: FloatArray) -> FloatArray:
         """The next ones."""
         ...
 
+    def reading(self, parameters: FloatArray) -> Reading:
+        """What was read."""
+        ...
 
-_ROUNDS = (5, 10, 20, 40, 80, 160, 320, 640, 1280)
+
+class Settled(NamedTuple):
+    """The fixed point, and what was read there."""
+
+    parameters: FloatArray  # in a row for each pair
+    clicks: FloatArray  # of each pair, as the next
+    examined: FloatArray
+    chance: FloatArray  # ρ of every impression in a tail, in the order of cells
+    unread: FloatArray  # of every last click, in that order
+
+    @property
+    def negative(self) -> FloatArray:
+        """Examinations without a click."""
+        return np.maximum(0.0, self.examined - self.clicks)
 
 
-def settle(cells: Cells, make: Callable[[Cells], Iteration], tolerance: float) -> FloatArray:
-    """The fixed point of every context, bit for bit the same whichever others are among the cells.
+_ROUNDS = (3, 10, 20, 40, 80, 160, 320, 640, 1280)
+_PAIRS = 20_000  # at a time: arrays of a step stay in the cache, and are not given back to the system after each
 
-    Most contexts come to rest after a few rounds; the others go on without them.
+
+def settle(cells: Cells, make: Callable[[Cells], Iteration], tolerance: float) -> Settled:
+    """The fixed point of every context, bit for bit the same whichever others are among the cells."""
+    parts = [_settle(part, make, tolerance) for part in cells.parts(_PAIRS)]
+    if not all(rest for _, rest in parts):
+        warn_unsettled()
+    return Settled(*map(np.concatenate, zip(*(part for part, _ in parts), strict=True)))
+
+
+def _settle(cells: Cells, make: Callable[[Cells], Iteration], tolerance: float) -> tuple[Settled, bool]:
+    """That of some contexts, and whether all came to rest.
+
+    Most of them do after a few rounds; the others go on without them.
     """
-    restless, pairs, settled = cells, np.arange(cells.pairs), np.zeros((0, 0))
-    for number, rounds in enumerate(_ROUNDS):
-        iteration = make(restless)
-        start = iteration.start() if not number else settled[pairs]
-        if not number:
-            settled = start.copy()
-        width = start.shape[1]
+    whole = iteration = make(cells)
+    restless, pairs, settled = cells, np.arange(cells.pairs), whole.start()
+    width = settled.shape[1]
+    for rounds in _ROUNDS:
         groups = np.flatnonzero(np.diff(restless.context, prepend=-1)) * width
 
-        def step(flat: FloatArray, iteration: Iteration = iteration, width: int = width) -> FloatArray:
+        def step(flat: FloatArray, iteration: Iteration = iteration) -> FloatArray:
             return iteration.step(flat.reshape(-1, width)).ravel()
 
-        flat, rest = fixed_point(step, start.ravel(), tolerance, groups, rounds)
+        flat, rest = fixed_point(step, settled[pairs].ravel(), tolerance, groups, rounds)
         settled[pairs] = flat.reshape(-1, width)
         if rest.all():
-            return settled
+            break
         left = ~rest[restless.context]
         restless, pairs = restless.only(~rest), pairs[left]
-    warn_unsettled()
-    return settled
+        iteration = make(restless)
+    tails, reading = whole.tails, whole.reading(settled)
+    found = Settled(settled, tails.clicks, tails.examined(reading), reading.chance, tails.unread(reading.quiet))
+    return found, bool(rest.all())
 
 
-def skips_of(tails: Tails, chance: FloatArray) -> Skips:
+def skips_of(cells: Cells, settled: Settled, unclicked: float) -> Skips:
     """The impressions that were not clicked: certain examinations, and those in tails."""
-    cells = tails.cells
     chances = np.ones(len(cells.n))
-    chances[tails.tail] = chance
-    skip = np.flatnonzero(~cells.click)
+    chances[in_tail(cells, unclicked)] = settled.chance
+    skip = np.flatnonzero(cells.code & 2 == 0)
     return Skips(cells.pair[skip], chances[skip], cells.n[skip])
+
+
+def in_tail(cells: Cells, unclicked: float) -> IntArray:
+    """The cells below last clicks, and of lists without one unless all of those are read."""
+    below = cells.code & 3 == 0
+    return np.flatnonzero(below & (cells.code >> 2 & LONGEST > 0) if unclicked == 1 else below)
+
+
+def last_clicks(cells: Cells) -> IntArray:
+    """The cells of last clicks."""
+    return np.flatnonzero(cells.code & 3 == 2)

@@ -1,5 +1,6 @@
 """Cells: the counts as arrays, from which click models fold their evidence, and the one code of a cell as a number."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -131,6 +132,19 @@ class Cells:
         kept = contexts[self.context]
         cell = np.repeat(kept, self.size)
         return Cells((np.cumsum(contexts) - 1)[self.context[kept]], self.size[kept], self.code[cell], self.n[cell])
+
+    def parts(self, pairs: int) -> Iterator["Cells"]:
+        """The cells of consecutive contexts, about so many pairs at a time; contexts are numbered anew."""
+        if not self.pairs:
+            yield self
+            return
+        starts = np.flatnonzero(np.diff(self.context, prepend=-1))
+        some = np.searchsorted(starts, np.arange(0, int(starts[-1]) + 1, pairs))
+        starts = np.append(starts[np.unique(some)], self.pairs)
+        ends = np.append(0, np.cumsum(self.size, dtype=np.int64))[starts]
+        for pair, cell in zip(map(slice, starts[:-1], starts[1:]), map(slice, ends[:-1], ends[1:]), strict=True):
+            context = self.context[pair]
+            yield Cells(context - context[0], self.size[pair], self.code[cell], self.n[cell])
 
     def bootstrapped(self, random: np.random.Generator, size: float = 1.0) -> "Cells":
         """The cells of a bootstrapped log of this relative size: each count is drawn from a Poisson distribution."""

@@ -30,7 +30,7 @@ def fixed_point(
 
     x, fallback = start, start
     before, longest, rest = np.full(len(groups), np.inf), np.full(len(groups), 4.0), np.zeros(len(groups), bool)
-    for _ in range(rounds):
+    for left in reversed(range(rounds)):
         first = step(x)
         r = first - x
         moved = length(r)
@@ -39,6 +39,9 @@ def fixed_point(
         x = np.where(settles[group], first, x)
         rest = rest | settles
         if rest.all():
+            break
+        if not left:  # what two more steps would extrapolate to, nothing would check
+            x = np.where(rest[group], x, np.where(astray[group], fallback, first))
             break
         second = step(first)
         v = second - first - r
