@@ -73,10 +73,10 @@ def read_satisfaction(values: object) -> tuple[float, ...]:
     """One probability, the mean and correlation of several, or nothing to have them fitted."""
     listed = values if isinstance(values, tuple | list) else (values,)
     numbers = tuple(map(as_number, listed))
-    if len(numbers) > 2 or not all(0 <= one <= 1 for one in numbers) or (len(numbers) == 2 and not 0 < numbers[1] < 1):
+    if len(numbers) > 2 or not all(0 <= one <= 1 for one in numbers) or (len(numbers) == 2 and numbers[1] == 1):
         raise UsageError(
             f"satisfaction is {values}; write one probability for all items, such as 0.5, or their mean and their "
-            "correlation, above 0 and below 1, such as [0.5, 0.2]."
+            "correlation, below 1, such as [0.5, 0.2]."
         )
     return numbers
 
@@ -102,7 +102,7 @@ def fit_or_take(
             f"{name} is not identified: the standard error of perseverance is {number(found.error, 2)}. Set "
             "perseverance=, or use sdbn, in which it is 1."
         )
-    satisfaction = satisfaction or of_items(*found.satisfaction)
+    satisfaction = satisfaction or found.satisfaction
     fitted = FittedDynamicBayesian.of(model, positions, found.perseverance, satisfaction)
     doubt = ""
     if satisfaction[0] < RARELY:
@@ -111,11 +111,6 @@ def fit_or_take(
             "are close to 0, and their order is that of attraction."
         )
     return replace(fitted, error=found.error, learned=True, doubt=doubt)
-
-
-def of_items(alpha: float, beta: float) -> tuple[float, float]:
-    """The mean and the correlation of Beta(α, β)."""
-    return alpha / (alpha + beta), 1 / (1 + alpha + beta)
 
 
 UNCERTAIN = 0.2
@@ -140,7 +135,7 @@ class FittedDynamicBayesian(FittedReader):
     ) -> "FittedDynamicBayesian":
         """With one s, or the mean of a distribution of s."""
         mean = np.array(satisfaction[0])
-        if len(satisfaction) == 1:
+        if len(satisfaction) == 1 or not satisfaction[1]:
             return cls(model, positions, perseverance, mean)
         strength = 1 / satisfaction[1] - 1
         return cls(model, positions, perseverance, mean, (satisfaction[0] * strength, (1 - satisfaction[0]) * strength))
@@ -162,9 +157,8 @@ class FittedDynamicBayesian(FittedReader):
         return replace(self.model, **settings)  # type: ignore[type-var]
 
     @property
-    def _distribution(self) -> tuple[float, ...]:
-        mean = (float(self.satisfaction),)
-        return mean if self.prior is None else (*mean, 1 / (1 + sum(self.prior)))
+    def _distribution(self) -> tuple[float, float]:
+        return float(self.satisfaction), 0.0 if self.prior is None else 1 / (1 + sum(self.prior))
 
     @property
     def as_truth(self) -> "FittedDynamicBayesian":

@@ -25,7 +25,7 @@ class Dynamic(NamedTuple):
     """The fitted parameters."""
 
     perseverance: float  # γ
-    satisfaction: tuple[float, float]  # α and β of the Beta distribution of s
+    satisfaction: tuple[float, float]  # the mean of s over items, and their correlation
     error: float  # standard error of γ
 
 
@@ -95,9 +95,10 @@ def fit_dynamic(lists: WholeLists, perseverance: float | None) -> Dynamic:
         skips = lists.surely_of - lists.clicks_of + lists.read_of(stops)
         attraction = prior_of(lists.clicks_of, skips)
         chance = at.perseverance * (1 - stops.below[lists.end_rows])
-        prior = fit_satisfaction(lists.followed_of, LastClicks(lists.end_items, lists.end_n, chance))
+        found = fit_satisfaction(lists.followed_of, LastClicks(lists.end_items, lists.end_n, chance))
+        prior = found.alpha, found.beta
     error = 0.0 if perseverance is not None else _error(lists, at, attraction, prior)
-    return Dynamic(at.perseverance, prior, error)
+    return Dynamic(at.perseverance, found.of_items, error)
 
 
 def _error(lists: WholeLists, at: Parameters, attraction: Prior, satisfaction: Prior) -> float:
