@@ -357,7 +357,7 @@ def test_command(log: Path, tmp_path: Path) -> None:
         ({"bound": []}, "Name a bound to try. Known: anchored, anytime"),
         ({"bound": [], "delta": []}, "Name a bound to try"),
         ({"bound": [3]}, "3 is not a bound. Known: anchored, anytime"),
-        ({"model": 3}, "3 is not a click model. Known: auto, cm"),
+        ({"model": 3}, "3 is not a click model. Known: auto, ccm"),
         ({"holdout": "a"}, "holdout is 'a'; it is a share"),
     ],
 )

@@ -139,11 +139,12 @@ def test_the_policy_is_the_method_s_choice(method: str, lists: list[LoggedList])
 
 def test_contexts_compare_with_the_list_that_was_shown_most() -> None:
     contexts = rank_baseline(LOG, "ips").contexts()
-    assert contexts.columns == ["context", "lists", "value", "lower", "incumbent_value", "incumbent_lower", "differ"]
+    values = ["value", "lower", "incumbent_value", "incumbent_lower"]
+    assert contexts.columns == ["context", "lists", *values, "differ", "evidence"]
     assert contexts.fetchall() == [
-        ("boots", 3, 1, 1, 1, 1, False),
-        ("shoes", 10, 2, 2, 1, 1, True),
-        ("socks", 1, 0, 0, 0, 0, False),
+        ("boots", 3, 1, 1, 1, 1, False, "log"),
+        ("shoes", 10, 2, 2, 1, 1, True, "log"),
+        ("socks", 1, 0, 0, 0, 0, False, "log"),
     ]
 
 
