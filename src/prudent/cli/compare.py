@@ -130,7 +130,8 @@ def _show_comparison(comparison: "Comparison") -> None:
     )
     for remark in comparison.remarks:
         say_wrapped(remark)
-    scored = [score for score in comparison.scores if score.predicted_ctr]
+    # As many columns as a terminal has room for: the two click-through rates are in the table above.
+    scored = [score for score in comparison.scores if score.predicted_ctr and not score.reference]
     rates = {"observed": comparison.observed_ctr} | {score.model: score.predicted_ctr for score in scored}
     _show_by_position("click-through rate by position", rates)
     _show_by_position("perplexity by position", {score.model: score.by_position for score in scored})

@@ -129,7 +129,7 @@ def plan(
     >>> lists = [{"context": "shoes", "items": ["i1", "i2"], "clicks": [0, k % 2]} for k in range(90)]
     >>> log = pa.Table.from_pylist(lists)
     >>> prudent.plan(prudent.rank(log, "cm"), log, lift=0.05, reward="any-click")["A/B test"].lists
-    12558
+    12559
     """
     Settings(reward, confidence, seed=seed)
     limits: dict[str, Any] = {"above": 0, "below": 1}

@@ -12,7 +12,7 @@ def group_sentences(fitted: Mapping[str, Any]) -> list[str]:
     >>> groups = {"item": {"groups": 2013, "level": 0.0, "strength": 18.0}}
     >>> terms = {"item": {"slope": 0.84, "wald": 509.0, "shrinkage": 0.99}}
     >>> group_sentences({"groups": groups, "prior": {"by_group": terms}})
-    ['item: 2,013 groups, of strength 18 examinations; 99 % of the slope is kept, 0.84.']
+    ['item: 2,013 groups, of strength 18.00 examinations; 99% of the slope is kept, 0.840.']
     """
     terms = fitted.get("prior", {}).get("by_group", {})
     return [_sentence(name, group, terms.get(name, {})) for name, group in fitted.get("groups", {}).items()]
