@@ -21,7 +21,8 @@ import numpy as np
 from prudent.base.arrays import FloatArray
 from prudent.bounds import bounds
 from prudent.click_models import click_models
-from prudent.click_models.base import Evidence, FittedModel
+from prudent.click_models.base import FittedModel
+from prudent.click_models.evidence import Evidence
 from prudent.click_models.world import draw, make_world, pairs_of
 from prudent.counts.lists import ListBatch
 from prudent.policies.best_lists import best_lists, list_values

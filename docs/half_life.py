@@ -12,9 +12,9 @@ from typing import NamedTuple
 import numpy as np
 
 from prudent.base.arrays import FloatArray
+from prudent.base.numerics.numbering import number_within
 from prudent.bounds import bounds
 from prudent.click_models import Evidence, click_models
-from prudent.click_models.base import number_items
 from prudent.counts.days import UNIT, weight
 
 SEEDS = range(5)
@@ -77,7 +77,7 @@ def evidence(world: World, half_life: float | None) -> Evidence:
     fitted = click_models.parse("cm").typical(1)
     return Evidence(
         context=context,
-        item=number_items(context),
+        item=number_within(context),
         positive=clicks,
         negative=examinations - clicks,
         impressions=examinations,

@@ -24,7 +24,7 @@ from prudent.base.arrays import FloatArray, IntArray
 from prudent.bounds import bounds
 from prudent.bounds.groups import learn_effects
 from prudent.click_models import click_models
-from prudent.click_models.base import Evidence
+from prudent.click_models.evidence import Evidence
 from prudent.click_models.world import World, best_lists, clicked, nameless_world, value
 from prudent.counts.groups import Keys
 from prudent.counts.lists import ListBatch

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from prudent.click_models import PositionBased, click_models
-from prudent.click_models.base import Evidence
+from prudent.click_models.evidence import Evidence
 from prudent.counts.cells import Cells
 
 

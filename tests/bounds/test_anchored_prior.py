@@ -8,7 +8,7 @@ import pytest
 
 from prudent.bounds.anchored import Anchored, LearnedAnchored, fit_anchored_prior
 from prudent.bounds.quantiles import TABLE_FROM
-from prudent.click_models.base import Evidence
+from prudent.click_models.evidence import Evidence
 from tests.bounds.small import evidence
 
 

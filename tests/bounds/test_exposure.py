@@ -9,7 +9,7 @@ from scipy.optimize import minimize
 
 from prudent.base.numerics import beta_binomial
 from prudent.bounds import Bayes, Exposure, ExposurePrior, exposure
-from prudent.click_models.base import Evidence
+from prudent.click_models.evidence import Evidence
 from tests.bounds.small import evidence
 
 

@@ -12,7 +12,7 @@ from prudent.base.arrays import BoolArray
 from prudent.bounds import parse
 from prudent.bounds.anchored import AnchoredPrior, fit_anchored_prior
 from prudent.bounds.groups import UNIT, Effects, Grouping, learn_effects
-from prudent.click_models.base import Evidence
+from prudent.click_models.evidence import Evidence
 from prudent.counts.groups import NO_GROUP, Keys
 from tests.bounds.small import evidence
 

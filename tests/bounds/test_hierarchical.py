@@ -8,7 +8,7 @@ from scipy.optimize import minimize, minimize_scalar
 from prudent.bounds import Bayes, Exposure, hierarchical
 from prudent.bounds.exposure import centred_exposure
 from prudent.bounds.hierarchical import Hierarchical, HierarchicalPrior
-from prudent.click_models.base import Evidence
+from prudent.click_models.evidence import Evidence
 from tests.bounds.small import evidence
 from tests.bounds.test_exposure import DEGENERATE
 

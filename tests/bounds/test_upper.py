@@ -10,7 +10,7 @@ from scipy.stats import beta
 
 from prudent.bounds import Bound, bounds
 from prudent.bounds.bayes import PosteriorBound
-from prudent.click_models.base import Evidence
+from prudent.click_models.evidence import Evidence
 from tests.contract.test_bounds import evidences, simulated
 
 POSTERIOR = (

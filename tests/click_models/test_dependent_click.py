@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 import prudent
 from prudent.base.errors import UsageError
 from prudent.click_models import DependentClick
-from prudent.click_models.base import Evidence
 from prudent.click_models.continuation import count_rates
+from prudent.click_models.evidence import Evidence
 from prudent.click_models.likelihood import posterior_mean
 from prudent.click_models.world import World, draw, make_world, pairs_of
 from prudent.counts.lists import ListBatch

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from prudent.base.errors import UsageError
 from prudent.bounds import bounds
 from prudent.click_models import click_models
-from prudent.click_models.base import Evidence
+from prudent.click_models.evidence import Evidence
 from tests.contract.test_spelling import values
 
 every_bound = pytest.mark.parametrize("name", list(bounds))

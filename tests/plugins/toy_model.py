@@ -8,7 +8,8 @@ import numpy as np
 
 from prudent.base.arrays import BoolArray, FloatArray
 from prudent.base.errors import NotIdentifiedError
-from prudent.click_models.base import ClickModel, Evidence, FittedModel, make_evidence
+from prudent.click_models.base import ClickModel, FittedModel
+from prudent.click_models.evidence import Evidence, make_evidence
 from prudent.click_models.rewards import Reward
 from prudent.counts.cells import Cells
 from prudent.counts.lists import ListBatch

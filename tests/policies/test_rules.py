@@ -16,7 +16,7 @@ from prudent.base.errors import LogError, RulesError
 from prudent.bounds import Scores
 from prudent.bounds.base import Anchor
 from prudent.click_models import Cascade, PositionBased
-from prudent.click_models.base import Evidence
+from prudent.click_models.evidence import Evidence
 from prudent.policies.best_lists import best_lists, list_values
 from prudent.policies.rules.apply import Ruled, apply_rules
 from prudent.policies.rules.match import Marks

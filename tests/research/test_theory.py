@@ -10,7 +10,7 @@ from scipy.stats import binom
 from prudent.base.arrays import FloatArray
 from prudent.base.errors import UsageError
 from prudent.click_models import click_models
-from prudent.click_models.base import Evidence
+from prudent.click_models.evidence import Evidence
 from prudent.research import theory
 
 counts = st.integers(0, 10**6) | st.floats(1e-9, 1e6)

@@ -15,7 +15,7 @@ from prudent.bounds.bayes import posterior
 from prudent.bounds.exposure import centred_log
 from prudent.bounds.hierarchical import LITTLE, GroupTerm, HierarchicalPrior, fit_prior
 from prudent.bounds.quantiles import TABLE_FROM
-from prudent.click_models.base import Evidence
+from prudent.click_models.evidence import Evidence
 
 STAY = 0.8
 """What δ is multiplied by for the quantile that an item of the incumbent list has to be beaten at."""

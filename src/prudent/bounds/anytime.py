@@ -11,7 +11,7 @@ from prudent.base.numerics.thinned import Skips, collapse, log_integral
 from prudent.base.text import percent
 from prudent.bounds.base import Bound, Scores, bounds, candidates_examined, check_delta, check_positive
 from prudent.bounds.mle import click_rate
-from prudent.click_models.base import Evidence
+from prudent.click_models.evidence import Evidence
 
 _ROUNDS = 60  # Newton steps, which end at the bound from below; most need ten
 _HALVINGS = 60

@@ -10,7 +10,7 @@ import numpy as np
 from prudent.base.arrays import BoolArray, FloatArray, IntArray
 from prudent.base.errors import UsageError
 from prudent.base.spec import Registry, as_number
-from prudent.click_models.base import Evidence
+from prudent.click_models.evidence import Evidence
 
 OfRows = Callable[[IntArray], FloatArray]
 """A number for each of some rows; quantiles cost more than all else, and few rows need more than one."""

@@ -23,7 +23,7 @@ from prudent.base.numerics.thinned import (
 from prudent.base.text import percent
 from prudent.bounds.base import Bound, Prior, PriorRule, Scores, bounds, check_delta, check_positive
 from prudent.bounds.quantiles import TABLE_FROM, beta_quantiles
-from prudent.click_models.base import Evidence
+from prudent.click_models.evidence import Evidence
 
 
 class PosteriorBound(Bound):

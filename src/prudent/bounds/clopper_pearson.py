@@ -9,7 +9,7 @@ from prudent.base.arrays import FloatArray, IntArray
 from prudent.base.text import percent
 from prudent.bounds.base import Bound, Scores, bounds, candidates_examined, check_delta
 from prudent.bounds.mle import click_rate
-from prudent.click_models.base import Evidence
+from prudent.click_models.evidence import Evidence
 
 
 @bounds.register("clopper-pearson")

@@ -10,7 +10,7 @@ from prudent.base.arrays import FloatArray, IntArray
 from prudent.base.errors import UsageError, did_you_mean
 from prudent.bounds.base import Prior, PriorRule, bounds, check_delta, check_positive
 from prudent.bounds.bayes import GivenPrior, PosteriorBound
-from prudent.click_models.base import Evidence
+from prudent.click_models.evidence import Evidence
 
 _POOLS = ("all", "context")
 _EQUAL = 1e-9  # relative; nearer likelihoods differ by rounding only, as where every item was examined once

@@ -10,7 +10,7 @@ from prudent.base.arrays import FloatArray, IntArray
 from prudent.base.numerics.beta_binomial import LOG_STRENGTH, BetaBinomial, Terms, clip_logit, combine
 from prudent.bounds.base import Prior, PriorRule, bounds, check_delta
 from prudent.bounds.bayes import PosteriorBound
-from prudent.click_models.base import Evidence
+from prudent.click_models.evidence import Evidence
 from prudent.counts.sampling import MOST_PAIRS
 from prudent.storage.sketch import FEWEST_CONTEXTS
 

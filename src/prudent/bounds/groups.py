@@ -20,7 +20,7 @@ from scipy.special import expit, logit
 from prudent.base.arrays import FloatArray, IntArray
 from prudent.base.numerics.beta_binomial import LOG_STRENGTH, BetaBinomial
 from prudent.bounds.base import Prior, PriorRule
-from prudent.click_models.base import Evidence
+from prudent.click_models.evidence import Evidence
 from prudent.counts.groups import NO_GROUP, Keys, Signals
 
 UNIT = 1 << 20

@@ -20,7 +20,7 @@ from prudent.bounds.exposure import (
     sample_pairs,
     wald_of,
 )
-from prudent.click_models.base import Evidence
+from prudent.click_models.evidence import Evidence
 from prudent.counts.groups import Signals
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from prudent.base.text import percent
 from prudent.bounds.base import Bound, Scores, bounds, candidates_examined, check_delta
 from prudent.bounds.mle import click_rate
-from prudent.click_models.base import Evidence
+from prudent.click_models.evidence import Evidence
 
 
 @bounds.register("hoeffding")

@@ -6,7 +6,7 @@ import numpy as np
 
 from prudent.base.arrays import FloatArray
 from prudent.bounds.base import Bound, Scores, bounds
-from prudent.click_models.base import Evidence
+from prudent.click_models.evidence import Evidence
 
 
 @bounds.register("mle")

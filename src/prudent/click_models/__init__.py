@@ -6,9 +6,10 @@
 ('dcm(tail=truncate)', 'probability of a satisfied click')
 """
 
-from prudent.click_models.base import ClickModel, Evidence, FittedModel, click_models
+from prudent.click_models.base import ClickModel, FittedModel, click_models
 from prudent.click_models.cascade import Cascade
 from prudent.click_models.dependent_click import DependentClick
+from prudent.click_models.evidence import Evidence
 from prudent.click_models.position_based import PositionBased
 from prudent.click_models.selection import Auto
 from prudent.click_models.user_browsing import UserBrowsing

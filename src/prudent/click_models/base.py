@@ -16,107 +16,19 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, fields, replace
-from itertools import combinations, permutations
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
 from prudent.base.arrays import BoolArray, FloatArray, IntArray
 from prudent.base.errors import NotIdentifiedError, PrudentWarning, UsageError
-from prudent.base.numerics.thinned import Skips
 from prudent.base.spec import Registry
+from prudent.click_models.evidence import Evidence, Trials
+from prudent.click_models.placement import best_order
 from prudent.click_models.rewards import Reward
 from prudent.counts.cells import Cells
-from prudent.counts.groups import Signals
 from prudent.counts.lists import Counted, ListBatch
-from prudent.counts.production import discounted_impressions, hazard
-
-
-@dataclass(frozen=True)
-class Evidence:
-    """Clicks and skips of every (context, item) pair under a fitted click model, sorted by context, then item.
-
-    ``context`` numbers the contexts in the order of their names, and ``item`` the items of one context in the order of
-    theirs; the names are in `Counts.pairs`, row for row.
-    """
-
-    context: IntArray
-    item: IntArray
-    positive: FloatArray  # n₊: examined and clicked
-    negative: FloatArray  # n₋: examined and not clicked
-    impressions: FloatArray  # whole numbers, unless old days weigh less
-    fitted: "FittedModel"  # that counted
-    expected: FloatArray  # Σx, with x the probability that an impression was examined
-    squares: FloatArray  # Σx²; equal to Σx where every examination is certain
-    discounted: FloatArray  # D: production's order, as in `prudent.counts.production`
-    hazard: FloatArray  # impressions per opportunity to be shown, as there
-    # Impressions that Σx examinations are expected of; None where each of these is certain.
-    tries: FloatArray | None = field(default=None, kw_only=True)
-    # Impressions without a click, with the x of each, where x does not depend on the clicks of the list.
-    skips: Skips | None = field(default=None, kw_only=True)
-    # Variance of log Σx, as far as fitted parameters are uncertain.
-    spread: FloatArray | None = field(default=None, kw_only=True)
-    # What other contexts say about the groups of each pair; None where pairs have no groups.
-    signals: Signals | None = field(default=None, kw_only=True)
-    # Where items differ in how often their clicks satisfy: estimates of that, and the same evidence with satisfying
-    # clicks in place of clicks.
-    satisfaction: FloatArray | None = field(default=None, kw_only=True)
-    satisfying: "Evidence | None" = field(default=None, kw_only=True)
-
-    @property
-    def ranked(self) -> "Evidence":
-        """The evidence that lists are ranked by: that of satisfying clicks, where items differ in them."""
-        return self if self.satisfying is None else self.satisfying
-
-    @property
-    def examined(self) -> FloatArray:
-        """N = n₊ + n₋."""
-        return self.positive + self.negative
-
-    @property
-    def trials(self) -> FloatArray:
-        """Examinations that a width which holds at every θ may count on: (Σx)² / N of N impressions.
-
-        A click has a mean of xθ and is 0 or 1 all the same: dividing N of them by Σx divides their range as well.
-        """
-        if self.tries is None:
-            return self.examined
-        return np.divide(self.expected**2, self.tries, out=np.zeros_like(self.expected), where=self.tries > 0)
-
-    def select(self, rows: IntArray | BoolArray) -> "Evidence":
-        """The evidence of some pairs; contexts and items keep their numbers."""
-        some: dict[str, Any] = {name: getattr(self, name)[rows] for name in self.per_pair}
-        if self.skips is not None:
-            some["skips"] = self.skips.only(np.arange(len(self.context))[rows], len(self.context))
-        if self.signals is not None:
-            some["signals"] = self.signals.only(rows)
-        if self.satisfying is not None:
-            some["satisfying"] = self.satisfying.select(rows)
-        return replace(self, **some)
-
-    def weighed(self, weight: FloatArray) -> "Evidence":
-        """The evidence with every impression of a pair counting as this share of one; impressions stay as they were."""
-        counted = ("positive", "negative", "expected", "squares", *(() if self.tries is None else ("tries",)))
-        some: dict[str, Any] = {name: getattr(self, name) * weight for name in counted}
-        if self.skips is not None:
-            some["skips"] = self.skips._replace(n=self.skips.n * weight[self.skips.pair])
-        if self.satisfying is not None:
-            some["satisfying"] = self.satisfying.weighed(weight)
-        return replace(self, **some)
-
-    @property
-    def per_pair(self) -> tuple[str, ...]:
-        """The names of the arrays."""
-        return tuple(field.name for field in fields(self) if isinstance(getattr(self, field.name), np.ndarray))
-
-
-class Trials(NamedTuple):
-    """A part of `Evidence`: one entry per pair."""
-
-    clicks: FloatArray
-    expected: FloatArray  # Σx
-    squares: FloatArray  # Σx²
 
 
 class ClickModel(Protocol):
@@ -267,38 +179,9 @@ class FittedModel(ABC):
     def place(self, scores: FloatArray) -> IntArray:
         """The order of the highest value: the position, from 0, of each item of a list with these scores.
 
-        Items are sorted by score, best first. Of lists of up to 6 items every order is tried; longer ones start as they
-        are, and pairs are swapped until no swap helps.
+        Items are sorted by score, best first. Longer lists than 6 items get the order that no swap of two improves.
         """
-        lists, size = scores.shape
-        attraction = np.clip(scores, 0, 1)
-        if size <= EXHAUSTIVE:
-            return self._try_every_order(attraction)
-        order = np.tile(np.arange(size), (lists, 1))  # the item at each position
-        value = self.value(attraction)
-        while True:
-            best, swap = value + _TINY, np.zeros((lists, 2), np.int64)
-            for pair in combinations(range(size), 2):
-                swapped = _swap(order, np.tile(pair, (lists, 1)))
-                other = self.value(np.take_along_axis(attraction, swapped, axis=1))
-                better = other > best
-                best, swap = np.where(better, other, best), np.where(better[:, None], pair, swap)
-            moves = swap[:, 0] != swap[:, 1]
-            if not moves.any():
-                return np.argsort(order, axis=1)
-            order, value = _swap(order, swap), np.where(moves, best, value)
-
-    def _try_every_order(self, attraction: FloatArray) -> IntArray:
-        """The position of each item in the best order of its list; of equally good ones, in the first."""
-        lists, size = attraction.shape
-        orders = np.array(list(permutations(range(size))))
-        best = np.zeros((lists, size), np.int64)
-        chunk = max(1, _PLACES // orders.size)
-        for start in range(0, lists, chunk):
-            some = slice(start, start + chunk)
-            value = self.value(attraction[some][:, orders])
-            best[some] = orders[np.argmax(value >= value.max(axis=1, keepdims=True) - _TINY, axis=1)]
-        return np.argsort(best, axis=1)
+        return best_order(scores, self.value)
 
 
 class Bootstrap(NamedTuple):
@@ -312,48 +195,7 @@ QUARTER, SMALL = 0.25, 100_000
 """The size of bootstrapped logs where there are more than this number of impressions."""
 MOST_PLACES = 100_000
 """Places in whole lists to fit to: the standard error of γ of `dbn` is then below .01."""
-EXHAUSTIVE = 6
-"""Items of the longest list of which every order is tried; swaps miss the best of one in a hundred."""
-_PLACES = 200_000  # in lists of all orders at a time: arrays of 1 MB stay in the cache
-_TINY = 1e-12  # by which a swap has to raise the value: below it is rounding
-
-
-def _swap(order: IntArray, pair: IntArray) -> IntArray:
-    """The orders, with the items at two positions swapped in each."""
-    swapped = order.copy()
-    rows = np.arange(len(order))
-    swapped[rows, pair[:, 0]], swapped[rows, pair[:, 1]] = order[rows, pair[:, 1]], order[rows, pair[:, 0]]
-    return swapped
-
-
 click_models: Registry[ClickModel] = Registry("click model", "prudent.click_models", "fit", "prudent.click_models")
-
-
-def make_evidence(
-    fitted: FittedModel,
-    cells: Cells,
-    positive: FloatArray,
-    negative: FloatArray,
-    *,
-    expected: FloatArray | None = None,
-    squares: FloatArray | None = None,
-    **uncertain: Any,
-) -> Evidence:
-    """The evidence of the pairs of `cells`; the rest where examinations are not certain."""
-    expected = positive + negative if expected is None else expected
-    return Evidence(
-        context=cells.context,
-        item=number_items(cells.context),
-        positive=positive,
-        negative=negative,
-        impressions=cells.fold(np.ones(len(cells.codes.position)))[0],
-        fitted=fitted,
-        expected=expected,
-        squares=expected if squares is None else squares,
-        discounted=discounted_impressions(cells),
-        hazard=hazard(cells),
-        **uncertain,
-    )
 
 
 def lists_by_position(fitted: Mapping[str, Any]) -> dict[str, list[float | None]]:
@@ -368,12 +210,6 @@ def lists_by_position(fitted: Mapping[str, Any]) -> dict[str, list[float | None]
         elif all(isinstance(number, int | float) for number in numbers):
             curves[name] = list(numbers)
     return curves
-
-
-def number_items(context: IntArray) -> IntArray:
-    """0, 1, 2, ... within each run of equal contexts."""
-    starts = np.flatnonzero(np.diff(context, prepend=-1))
-    return np.arange(len(context)) - np.repeat(starts, np.diff(starts, append=len(context)))
 
 
 def product_above(factors: FloatArray) -> FloatArray:

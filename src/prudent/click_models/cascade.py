@@ -6,7 +6,8 @@ from typing import ClassVar
 import numpy as np
 
 from prudent.base.arrays import BoolArray, FloatArray, IntArray
-from prudent.click_models.base import ClickModel, Evidence, FittedModel, click_models, make_evidence
+from prudent.click_models.base import ClickModel, FittedModel, click_models
+from prudent.click_models.evidence import Evidence, make_evidence
 from prudent.click_models.positions import by_position, top_down
 from prudent.click_models.reading import FittedReader, Onward
 from prudent.click_models.rewards import Reward

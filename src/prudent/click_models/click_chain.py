@@ -11,8 +11,9 @@ from scipy.special import ndtri
 from prudent.base.arrays import FloatArray, IntArray
 from prudent.base.errors import NotIdentifiedError, UsageError
 from prudent.base.text import number
-from prudent.click_models.base import ClickModel, Evidence, click_models, make_evidence, product_above
+from prudent.click_models.base import ClickModel, click_models, product_above
 from prudent.click_models.chain_fit import after_click, fit_chain
+from prudent.click_models.evidence import Evidence, make_evidence
 from prudent.click_models.positions import by_position, read_probabilities, top_down
 from prudent.click_models.reading import FittedReader, Onward
 from prudent.click_models.rewards import Reward

@@ -9,8 +9,9 @@ from scipy.special import ndtri
 
 from prudent.base.arrays import BoolArray, FloatArray, IntArray
 from prudent.base.errors import UsageError, did_you_mean
-from prudent.click_models.base import ClickModel, Evidence, click_models, make_evidence
+from prudent.click_models.base import ClickModel, click_models
 from prudent.click_models.continuation import count_rates, find_doubt, fit_continuation
+from prudent.click_models.evidence import Evidence, make_evidence
 from prudent.click_models.positions import (
     by_position,
     check_length,

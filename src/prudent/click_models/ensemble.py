@@ -10,7 +10,8 @@ import numpy as np
 from prudent.base.arrays import BoolArray, FloatArray, IntArray
 from prudent.base.errors import NotIdentifiedError, PrudentWarning, UsageError
 from prudent.base.spec import whole_number
-from prudent.click_models.base import Bootstrap, ClickModel, Evidence, FittedModel, click_models
+from prudent.click_models.base import Bootstrap, ClickModel, FittedModel, click_models
+from prudent.click_models.evidence import Evidence
 from prudent.click_models.position_based import PositionBased
 from prudent.click_models.rewards import Reward
 from prudent.counts.cells import Cells

@@ -8,7 +8,8 @@ import numpy as np
 from prudent.base.arrays import BoolArray, FloatArray, IntArray
 from prudent.base.errors import LogError, NotIdentifiedError, UsageError, did_you_mean
 from prudent.base.spec import as_number
-from prudent.click_models.base import Bootstrap, ClickModel, Evidence, FittedModel, Trials, click_models, make_evidence
+from prudent.click_models.base import Bootstrap, ClickModel, FittedModel, click_models
+from prudent.click_models.evidence import Evidence, Trials, make_evidence
 from prudent.click_models.examination import (
     bootstrap_em,
     fit_als,

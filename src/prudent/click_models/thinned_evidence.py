@@ -4,7 +4,8 @@ import numpy as np
 
 from prudent.base.arrays import FloatArray, IntArray
 from prudent.base.numerics.thinned import Skips
-from prudent.click_models.base import Evidence, FittedModel, make_evidence
+from prudent.click_models.base import FittedModel
+from prudent.click_models.evidence import Evidence, make_evidence
 from prudent.counts.cells import Cells
 
 _IGNORED = 0.02  # share of the variance of an attraction that may be left out

@@ -8,8 +8,9 @@ import numpy as np
 
 from prudent.base.arrays import BoolArray, FloatArray, IntArray
 from prudent.base.errors import NotIdentifiedError, UsageError
-from prudent.click_models.base import Bootstrap, ClickModel, Evidence, FittedModel, Trials, click_models
+from prudent.click_models.base import Bootstrap, ClickModel, FittedModel, click_models
 from prudent.click_models.browsing_fit import bootstrap_browsing, fit_browsing
+from prudent.click_models.evidence import Evidence, Trials
 from prudent.click_models.examination import not_compared, per_position, separate_positions
 from prudent.click_models.positions import check_length, check_positions, read_probabilities, top_down
 from prudent.click_models.rewards import Reward

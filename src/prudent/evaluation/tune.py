@@ -23,11 +23,12 @@ import numpy as np
 
 from prudent.base.arrays import BoolArray, FloatArray
 from prudent.base.errors import LogError, PrudentWarning, UsageError
+from prudent.base.numerics.numbering import number_within
 from prudent.base.numerics.paired import paired_difference, standard_error, two_sigma
 from prudent.base.spec import whole_number
 from prudent.bounds import DEFAULT_BOUND, Bound, bounds
 from prudent.bounds.base import check_delta
-from prudent.click_models.base import ClickModel, FittedModel, click_models, number_items
+from prudent.click_models.base import ClickModel, FittedModel, click_models
 from prudent.click_models.compare import TwoParts, write_chart
 from prudent.click_models.selection import HOLDOUT, resolve
 from prudent.counts.lists import ListBatch
@@ -200,7 +201,7 @@ def _confirm(past: Past, after: ListBatch, seen: BoolArray, best: str) -> Confir
     if best == DEFAULT_BOUND or not len(after.n):
         return None
     evidence = past.fitted.evidence(after.cells).select(seen)
-    mine = replace(evidence, context=past.lists.context, item=number_items(past.lists.context))
+    mine = replace(evidence, context=past.lists.context, item=number_within(past.lists.context))
     every = np.bincount(after.list_context, after.n, minlength=int(after.context[-1]) + 1)
     later = every[np.unique(after.context[seen])].astype(np.float64)
     if not later.any():

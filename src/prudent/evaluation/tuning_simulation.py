@@ -10,7 +10,8 @@ from prudent.base.arrays import FloatArray
 from prudent.bounds import Bound
 from prudent.bounds.anchored import fit_anchored_prior
 from prudent.bounds.bayes import Posterior, posterior
-from prudent.click_models.base import Evidence, FittedModel
+from prudent.click_models.base import FittedModel
+from prudent.click_models.evidence import Evidence
 from prudent.click_models.world import World, best_lists, clicked, nameless_world, value
 from prudent.counts.lists import ListBatch
 from prudent.evaluation.tuning import Confirmation

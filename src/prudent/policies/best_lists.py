@@ -6,7 +6,8 @@ import numpy as np
 
 from prudent.base.arrays import BoolArray, FloatArray, IntArray
 from prudent.bounds.base import Anchor, OfRows, Scores
-from prudent.click_models.base import Evidence, FittedModel
+from prudent.click_models.base import FittedModel
+from prudent.click_models.evidence import Evidence
 from prudent.policies.incumbent import in_production_order
 from prudent.policies.list_arrays import Lists, as_table, highest
 

@@ -8,7 +8,7 @@ import numpy as np
 from prudent.base.arrays import FloatArray
 from prudent.base.text import percent
 from prudent.bounds import Scores
-from prudent.click_models.base import Evidence
+from prudent.click_models.evidence import Evidence
 from prudent.policies.best_lists import list_values
 from prudent.policies.list_arrays import Lists
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from prudent.base.arrays import IntArray
 from prudent.bounds import Scores
-from prudent.click_models.base import Evidence
+from prudent.click_models.evidence import Evidence
 from prudent.policies.best_lists import list_values
 from prudent.policies.list_arrays import Lists, only
 from prudent.policies.list_bound import list_lower_bounds

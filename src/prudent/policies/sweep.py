@@ -10,7 +10,7 @@ from prudent.base.arrays import BoolArray, FloatArray, IntArray
 from prudent.bounds import Bound, Scores
 from prudent.bounds.base import Anchor, Prior
 from prudent.bounds.bayes import PosteriorBound, posterior_scores
-from prudent.click_models.base import Evidence
+from prudent.click_models.evidence import Evidence
 from prudent.policies.best_lists import best_lists
 from prudent.policies.list_arrays import Lists
 

@@ -9,7 +9,8 @@ import numpy as np
 from prudent.base.arrays import FloatArray
 from prudent.base.errors import NotIdentifiedError
 from prudent.bounds import Bound
-from prudent.click_models.base import ClickModel, Evidence
+from prudent.click_models.base import ClickModel
+from prudent.click_models.evidence import Evidence
 from prudent.click_models.world import World, value
 from prudent.click_models.world import best_lists as truly_best_lists
 from prudent.counts.lists import ListBatch

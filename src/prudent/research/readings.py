@@ -17,8 +17,8 @@ from prudent.bounds import Bound, EmpiricalBayes, Exposure, Hoeffding, Mle, Scor
 from prudent.bounds.base import check_delta
 from prudent.bounds.mle import click_rate
 from prudent.click_models import Cascade, ClickModel, DependentClick, Evidence, PositionBased
-from prudent.click_models.base import make_evidence
 from prudent.click_models.dependent_click import FittedDependentClick
+from prudent.click_models.evidence import make_evidence
 from prudent.counts.cells import Cells
 from prudent.counts.lists import Counted
 from prudent.policies.baselines import Baseline, Totals

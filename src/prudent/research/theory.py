@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from prudent.base.arrays import FloatArray
 from prudent.base.errors import UsageError
 from prudent.bounds.base import check_delta
-from prudent.click_models.base import Evidence
+from prudent.click_models.evidence import Evidence
 
 
 def item_width(examined: ArrayLike, delta: float) -> FloatArray:

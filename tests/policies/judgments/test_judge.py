@@ -15,7 +15,7 @@ from prudent.base.errors import PolicyError, UsageError
 from prudent.bounds import parse
 from prudent.bounds.base import Prior
 from prudent.bounds.bayes import posterior
-from prudent.click_models.base import Evidence
+from prudent.click_models.evidence import Evidence
 from prudent.click_models.simulate import write_log
 from prudent.click_models.world import make_world
 from prudent.counts.sampling import samples

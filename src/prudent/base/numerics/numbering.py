@@ -1,4 +1,4 @@
-"""Numbers for the distinct values of an array."""
+"""Numbers for the distinct values of an array, and within its runs of equal values."""
 
 import numpy as np
 
@@ -23,3 +23,13 @@ def number_distinct(keys: IntArray, below: int) -> tuple[IntArray, IntArray]:
 
 
 _TABLE = 100_000  # entries that are always cheap
+
+
+def number_within(groups: IntArray) -> IntArray:
+    """0, 1, 2, ... within each run of equal numbers, which are 0 or more.
+
+    >>> number_within(np.array([3, 3, 5, 5, 5]))
+    array([0, 1, 0, 1, 2])
+    """
+    starts = np.flatnonzero(np.diff(groups, prepend=-1))
+    return np.arange(len(groups)) - np.repeat(starts, np.diff(starts, append=len(groups)))

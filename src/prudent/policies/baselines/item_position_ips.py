@@ -7,8 +7,8 @@ from math import inf
 import numpy as np
 
 from prudent.base.arrays import FloatArray, IntArray
+from prudent.base.numerics.numbering import number_within
 from prudent.base.spec import check_clip
-from prudent.click_models.base import number_items
 from prudent.policies.baselines.base import (
     Baseline,
     Choice,
@@ -89,7 +89,7 @@ def _preference(totals: Totals, pair: IntArray, value: FloatArray, n: IntArray) 
     anywhere = np.broadcast_to(totals.impressions[pair, None], n.shape)
     order = np.lexsort((-anywhere.ravel(), -n.ravel(), group.ravel()))  # stable: then by pair
     place = np.empty(n.size, np.int64)
-    place[order] = number_items(group.ravel()[order])
+    place[order] = number_within(group.ravel()[order])
     beats = 1 - place.reshape(n.shape) / size[:, None]
     from_top = 1 - np.arange(totals.length) / (2 * totals.length)
     little = np.where(most > 0, most, 1.0) * _TIE / (2 * totals.length)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from prudent.base.arrays import IntArray
-from prudent.click_models.base import number_items
+from prudent.base.numerics.numbering import number_within
 from prudent.counts.lists import ListBatch
 from prudent.policies.list_arrays import Lists
 
@@ -99,14 +99,14 @@ class Totals:
         pair, position, n, _ = self.placed
         row = np.lexsort((pair, -self.impressions[pair], -n, position, self.context[pair]))
         group = (self.context[pair] * self.length + position)[row]
-        return ByPlace(row, group, np.flatnonzero(number_items(group) < self.length))
+        return ByPlace(row, group, np.flatnonzero(number_within(group) < self.length))
 
     @cached_property
     def most_shown(self) -> IntArray:
         """The K pairs of each logged context with the most impressions."""
         pair = np.flatnonzero(self.logged[self.context])
         pair = pair[np.lexsort((-self.impressions[pair], self.context[pair]))]
-        return pair[number_items(self.context[pair]) < self.length]
+        return pair[number_within(self.context[pair]) < self.length]
 
     @cached_property
     def positive(self) -> IntArray:
@@ -128,7 +128,7 @@ def fold(shown: ListBatch) -> Totals:
 
 def _number_rows(shown: ListBatch) -> tuple[IntArray, IntArray]:
     """The number of each row among the distinct ones, sorted by item from the top, and one row of each number."""
-    item = number_items(shown.context)
+    item = number_within(shown.context)
     size = int(item.max(initial=0)) + 2
     code, span = shown.items[:, 0], len(shown.context)
     for column in shown.items.T[1:]:

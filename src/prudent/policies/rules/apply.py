@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from prudent.base.arrays import BoolArray, FloatArray, IntArray
 from prudent.base.errors import RulesError
 from prudent.bounds import Scores
-from prudent.click_models.base import Evidence
+from prudent.click_models.evidence import Evidence
 from prudent.policies.best_lists import list_values
 from prudent.policies.list_arrays import Lists, as_table, highest
 from prudent.policies.rules.constrained import Limits, constrained_lists

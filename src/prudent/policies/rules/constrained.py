@@ -10,7 +10,7 @@ import numpy as np
 
 from prudent.base.arrays import BoolArray, FloatArray, IntArray
 from prudent.bounds import Scores
-from prudent.click_models.base import Evidence
+from prudent.click_models.evidence import Evidence
 from prudent.policies.list_arrays import Lists, as_table, highest
 from prudent.policies.rules.match import Marks
 
