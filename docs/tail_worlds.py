@@ -37,11 +37,12 @@ RESULT = Path(__file__).parent / "coverage" / "tail.json"
 CHART = Path(__file__).parent / "how-to" / "rare-queries.svg"
 CONTEXTS, ITEMS, LENGTH = 3_000, 20, 10
 CATALOGUE, HOSTS = 2_000, 100
-KINDS = {"groups tell": (0.7, 0.5, 0.7), "groups are noise": (0.0, 0.0, 1.1)}
+KINDS = {"groups tell": (0.7, 0.5, 0.7), "groups are noise": (0.0, 0.0, 1.1), "groups are opposed": (0.7, 0.5, 0.7)}
+RARE = 4  # lists, up to which the effects of items and hosts are turned around in the worlds "groups are opposed"
 CORRELATIONS = (0.0, 0.3, 0.5, 0.8)  # of production's score with logit θ
 CLASSES = {"once": (1, 1), "2–4 times": (2, 4), "5–19 times": (5, 19), "20 times and more": (20, 10**9)}
 ALONE = ("mle", "eb", "exposure", "anchored")
-GROUPED = ("anchored", "anchored(lead=groups)")
+GROUPED = ("anchored(lead=clicks)", "anchored")
 REPETITIONS = 3
 
 
@@ -53,12 +54,13 @@ def draw(kind: str, users: str, correlation: float, seed: int) -> tuple[World, L
     effect = of_item * rng.standard_normal(CATALOGUE) + of_host * rng.standard_normal(HOSTS)[host]
     popularity = -0.7 * np.log(np.arange(1, CATALOGUE + 1)) + rng.gumbel(size=(CONTEXTS, CATALOGUE))
     items = rng.permuted(np.argpartition(-popularity, ITEMS, axis=1)[:, :ITEMS], axis=1)
-    logit = -2.2 + effect[items] + noise * rng.standard_normal(items.shape)
+    seen = lists_per_context(CONTEXTS, rng)
+    turned = np.where((seen <= RARE) & (kind == "groups are opposed"), -1, 1)
+    logit = -2.2 + turned[:, None] * effect[items] + noise * rng.standard_normal(items.shape)
     standard = (logit - logit.mean()) / logit.std()
     score = correlation * standard + np.sqrt(1 - correlation**2) * rng.standard_normal(items.shape)
     fitted = click_models.parse(users).typical(LENGTH)
     world = nameless_world(np.full(CONTEXTS, ITEMS), 1 / (1 + np.exp(-logit.ravel())), score.ravel(), fitted)
-    seen = lists_per_context(CONTEXTS, rng)
     context = np.repeat(np.arange(CONTEXTS), seen)
     gain = score[context] + rng.gumbel(0, 0.5, (len(context), ITEMS))
     shown = clicked(world, np.argsort(-gain, axis=1)[:, :LENGTH] + ITEMS * context[:, None], rng)

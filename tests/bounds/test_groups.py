@@ -13,7 +13,8 @@ from prudent.bounds import parse
 from prudent.bounds.anchored import AnchoredPrior, fit_anchored_prior
 from prudent.bounds.groups import UNIT, Effects, Grouping, learn_effects
 from prudent.click_models.evidence import Evidence
-from prudent.counts.groups import NO_GROUP, Keys
+from prudent.counts.groups import NO_GROUP, Keys, Signals
+from prudent.policies.best_lists import best_lists
 from tests.bounds.small import evidence
 
 NAMES = ("item", "brand")
@@ -99,7 +100,7 @@ def test_no_pair_sees_the_clicks_of_its_own_context() -> None:
     assert not effects.of(some, keys).values.any()
 
 
-@pytest.mark.parametrize("bound", ["anchored", "anchored(lead=groups)"])
+@pytest.mark.parametrize("bound", ["anchored", "anchored(lead=clicks)"])
 def test_groups_that_differ_are_found(bound: str) -> None:
     """Items whose logits differ by 0.5, and brands by as much: held to the attractions of other draws of the noise."""
     some, keys = logged(0.5)
@@ -141,7 +142,7 @@ def test_an_item_examined_often_in_one_context_says_little_about_its_brand() -> 
     assert total.sums.examined[0] / UNIT == pytest.approx(float(np.sum(weights * some.examined)), rel=1e-5)
 
 
-def test_only_items_that_groups_raise_lead_and_only_where_asked() -> None:
+def test_only_items_that_groups_raise_lead_and_not_where_clicks_alone_do() -> None:
     some, keys = logged(0.5)
     _, effects = learned(some, keys)
     signals = effects.of(some, keys)
@@ -153,8 +154,30 @@ def test_only_items_that_groups_raise_lead_and_only_where_asked() -> None:
         assert anchor is not None
         return anchor.leads
 
-    np.testing.assert_array_equal(leads("anchored", grouped), clicked)
-    np.testing.assert_array_equal(leads("anchored(lead=groups)", some), clicked)
+    np.testing.assert_array_equal(leads("anchored(lead=clicks)", grouped), clicked)
+    np.testing.assert_array_equal(leads("anchored", some), clicked)
     terms = parse("anchored").score(grouped).fitted["by_group"]
     raised = sum(terms[name]["slope"] * signal for name, signal in zip(NAMES, signals.values.T, strict=True)) > 0
-    np.testing.assert_array_equal(leads("anchored(lead=groups)", grouped), clicked | raised)
+    np.testing.assert_array_equal(leads("anchored", grouped), clicked | raised)
+
+
+def test_own_evidence_outweighs_the_prior_and_the_prior_outweighs_none() -> None:
+    """Per context: the list of its own clicks, or else that of the groups, or else the incumbent's."""
+    some, keys = logged(0.5)
+    _, effects = learned(some, keys)
+    known = replace(some, signals=effects.of(some, keys))
+    bound = parse("anchored").learn(known, len(known.context))
+
+    def ranked(positive: list[int], shown: int, raised: int | None) -> list[int]:
+        """One context of three items, in this order of production."""
+        few = evidence(positive, [shown - clicks for clicks in positive], [0, 0, 0], [shown + 2, shown + 1, shown])
+        values = np.zeros((3, 2))
+        if raised is not None:
+            values[raised] = 2.0
+        few = replace(few, signals=Signals(NAMES, values))
+        return [int(row) for row in best_lists(few, bound.score(few), 3).row]
+
+    assert ranked([0, 0, 0], 1, None) == [0, 1, 2], "neither knows anything: the incumbent's"
+    assert ranked([0, 0, 0], 1, 2) == [2, 0, 1], "no click here: that of the groups"
+    assert ranked([100, 400, 100], 1_000, None) == [1, 0, 2], "of its own clicks"
+    assert ranked([100, 400, 100], 1_000, 2)[0] == 1, "which outweigh the groups"

@@ -111,9 +111,9 @@ COMMANDS: Mapping[str, tuple[tuple[str, ...], Call]] = {
     "rank with groups": (
         (
             *("rank", "counts.parquet", *POLICY, "--groups", "item", "--item-groups", "groups.csv"),
-            *("--bound", "anchored(lead=groups)", "--json"),
+            *("--bound", "anchored(lead=clicks)", "--json"),
         ),
-        rank("counts.parquet", groups="item", item_groups="groups.csv", bound="anchored(lead=groups)"),
+        rank("counts.parquet", groups="item", item_groups="groups.csv", bound="anchored(lead=clicks)"),
     ),
     "rank with rules": (
         ("rank", "counts.parquet", *POLICY, "--rules", "rules.json", "--json"),

@@ -86,7 +86,7 @@ def test_with_integers_for_names_and_samples_of_contexts(
     assert found.results["fitted"]["prior"]["pairs"] <= 400 < counts.index.pairs
 
 
-@pytest.mark.parametrize("bound", ["anchored", "anchored(lead=groups)"])
+@pytest.mark.parametrize("bound", ["anchored", "anchored(lead=clicks)"])
 def test_with_groups(bound: str, counts: prudent.Counts, quick: SparkSession, tmp_path: Path) -> None:
     """Workers make the same keys, and Spark adds up the same totals."""
     items = sorted({item for _, item in counts.pairs.fetchall()})

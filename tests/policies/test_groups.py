@@ -54,8 +54,8 @@ def policies(folder: Path) -> dict[str, prudent.Policy]:
     groups: dict[str, Any] = {"groups": "item,host", "item_groups": folder / "items.parquet"}
     return {
         "alone": prudent.rank(log, PBM),
-        "groups": prudent.rank(log, PBM, **groups),
-        "lead": prudent.rank(log, PBM, bound="anchored(lead=groups)", **groups),
+        "groups": prudent.rank(log, PBM, bound="anchored(lead=clicks)", **groups),
+        "lead": prudent.rank(log, PBM, **groups),
     }
 
 
@@ -84,7 +84,7 @@ def test_groups_sharpen_the_prior_and_say_so(policies: dict[str, prudent.Policy]
     assert settings["item_groups"].endswith("items.parquet")
 
 
-def test_without_asking_no_item_rises_on_groups_alone(folder: Path, policies: dict[str, prudent.Policy]) -> None:
+def test_with_lead_clicks_no_item_rises_on_groups_alone(folder: Path, policies: dict[str, prudent.Policy]) -> None:
     """The guarantees of `anchored` hold with groups: no context without a click moves, no item without one rises."""
     clicked = clicked_pairs(folder)
     of_context = {context for context, _ in clicked}
@@ -102,7 +102,7 @@ def test_without_asking_no_item_rises_on_groups_alone(folder: Path, policies: di
     assert policies["groups"].manifest.results["summary"]["unclicked"] == 0
 
 
-def test_items_rise_on_groups_alone_where_asked(folder: Path, policies: dict[str, prudent.Policy]) -> None:
+def test_items_rise_on_groups_alone(folder: Path, policies: dict[str, prudent.Policy]) -> None:
     of_context = {context for context, _ in clicked_pairs(folder)}
     incumbent = dict(prudent.rank(folder / "log.parquet", PBM, max_moves=0).items())
     moved = [context for context, items in policies["lead"].items() if items != incumbent[context]]
@@ -132,14 +132,13 @@ def test_parts_of_any_size_give_the_same_lists(
 ) -> None:
     monkeypatch.setattr("prudent.counts.index._MOST_CELLS", 500)
     split = prudent.rank(folder / "log.parquet", PBM, groups="item,host", item_groups=folder / "items.parquet")
-    assert split.lists().fetchall() == policies["groups"].lists().fetchall()
+    assert split.lists().fetchall() == policies["lead"].lists().fetchall()
 
 
 def test_the_command_names_the_groups(folder: Path, tmp_path: Path) -> None:
     done = run(
         *("rank", folder / "log.parquet", "--to", tmp_path / "p.parquet", "--model", PBM),
         *("--groups", "item,query", "--item-groups", folder / "items.parquet"),
-        *("--bound", "anchored(lead=groups)"),
     )
     assert done.code == 0
     assert "Groups, by clicks in other contexts:" in done.text

@@ -40,28 +40,30 @@ class Anchored(Bound):
     4. Logging is *opposed* where the fitted curve falls with x. Then any item may rise, because there the order of
        production is evidence against its first items.
     5. Where pairs have groups (`prudent.bounds.groups`), logit μ also follows the clicks on the groups of a pair in
-       other contexts, by a slope for each grouping that is kept as far as the data support it. With ``lead=groups``,
-       items that these clicks raise lead as well, clicked in their own context or not.
+       other contexts, by a slope for each grouping that is kept as far as the data support it. Items that these
+       clicks raise lead as well, clicked in their own context or not; with ``lead=clicks`` they do not.
 
-    A context without clicks keeps its incumbent list, and an item without a click passes no other, unless logging is
-    opposed or groups lead. The lower bounds have the promise of ``bayes``, as far as the fitted prior is right; the
-    order promises to differ from production's only on evidence.
+    Each pair weighs both by what they know: its own clicks by the number of its examinations, those elsewhere by s. So
+    where a context has evidence of its own its list is that of its own clicks, where it has none that of the prior,
+    and where neither knows anything, the incumbent's: without groups, a context without clicks keeps its list, and an
+    item without a click passes no other, unless logging is opposed. The lower bounds have the promise of ``bayes``, as
+    far as the fitted prior is right; the order promises to differ from production's only on evidence.
     """
 
     delta: float = 0.5
-    lead: Literal["clicks", "groups"] = "clicks"
+    lead: Literal["prior", "clicks"] = "prior"
 
     def __post_init__(self) -> None:
         check_delta(self.delta)
-        check_word("lead", self.lead, ["clicks", "groups"])
+        check_word("lead", self.lead, ["prior", "clicks"])
 
     @property
     def promise(self) -> str:
         """It holds on average over items, and the order is the incumbent's except on evidence."""
+        raised = "" if self.lead == "clicks" else ", or of one that clicks in other contexts raise,"
         return (
-            "A list keeps the incumbent's order, except where the lower bound of a clicked item"
-            f"{'' if self.lead == 'clicks' else ', or of one whose groups are clicked,'} exceeds what the items "
-            f"it passes are likely to have. The lower bound of {self} is below the attraction of about "
+            f"A list keeps the incumbent's order, except where the lower bound of a clicked item{raised} exceeds what "
+            f"the items it passes are likely to have. The lower bound of {self} is below the attraction of about "
             f"{percent(1 - self.delta / 2, 0)} of the items, on average over items and if the click model and the "
             "prior are right."
         )
@@ -208,7 +210,7 @@ class LearnedAnchored(Bound):
         leads = evidence.positive > 0
         if self.prior.opposed:
             leads = (np.bincount(evidence.context, leads) > 0)[evidence.context]
-        if self.lead == "groups":
+        if self.lead == "prior" and evidence.signals is not None:
             leads = leads | (self.prior.shift(evidence) > 0)
         return leads
 

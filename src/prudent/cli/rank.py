@@ -214,7 +214,7 @@ def _show_summary(manifest: "Manifest") -> None:
         say(f"{several(summary['unseen'], 'list')} by the prior alone: the log does not have their contexts.")
     if summary.get("unclicked"):
         lists = several(summary["unclicked"], "more list")
-        led = "lead=groups" in settings["bound"]
+        led = "groups" in manifest.results["fitted"]
         why = "by clicks in other contexts" if led else f"{settings['bound']} does not start from it"
         say_wrapped(f"{lists} without a click have another order than production's: {why}.")
     _show_rules(manifest)

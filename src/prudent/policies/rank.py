@@ -88,8 +88,8 @@ def rank(
     groups, item_groups, context_groups
         What the clicks of other contexts are grouped by, for the prior of ``anchored``: automatic groupings, ``item``,
         ``host`` and ``query``, and tables with a column ``item`` or ``context`` and a column for each grouping
-        (`prudent.counts.groupings`). Each counts as far as the data support it. ``bound="anchored(lead=groups)"`` lets
-        items rise that are clicked in other contexts alone.
+        (`prudent.counts.groupings`). Each counts as far as the data support it. Items may rise that are clicked in
+        other contexts alone; with ``bound="anchored(lead=clicks)"`` they may not.
     rules
         Business rules, as a mapping or the path of a JSON file: pin, bury or exclude items, keep the incumbent's first
         items, limit items of a group, show new ones. What each costs is in the manifest: ``results.rules``.

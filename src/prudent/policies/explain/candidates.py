@@ -55,7 +55,8 @@ def explain(
     intervals = any(row.upper is not None for row in scored.rows.values())
     order = "" if scored.bound is None else "lower bound" if intervals else "estimate"
     anchored = any(row.stay is not None for row in scored.rows.values())
-    groups_lead = getattr(scored.bound, "lead", "") == "groups"
+    grouped = "groups" in policy.manifest.results.get("fitted", {})
+    groups_lead = grouped and getattr(scored.bound, "lead", "") == "prior"
     known = Known(order, anchored, bool(order) and scored.complete, groups_lead)
     notes = [*_notes(scored, settings.get("baseline"), counts, same)]
     if order == "estimate":
