@@ -86,14 +86,14 @@ class DifferenceError(Exception):
     """The counts are not those of the loop."""
 
 
-def _compare(file: Path, layout: str = "lists", format: str | None = None) -> str:
+def _compare(file: Path, layout: str = "lists", format: str | None = None, **columns: Any) -> str:
     """Count a log twice."""
     how: dict[str, Any] = {"layout": layout} if format is None else {"format": format}
-    counts = prudent.count(file, max_rejected=1, **how)
+    counts = prudent.count(file, max_rejected=1, **how, **columns)
     with duckdb.connect() as connection:
         cells = Counter({key: n for *key_, n in connection.execute(counts.sql).fetchall() if (key := tuple(key_))})
     try:
-        plain = plain_counter.count(file, layout=layout, format=format)
+        plain = plain_counter.count(file, layout=layout, format=format, **columns)
     except (ValueError, EOFError, OSError, zlib.error) as error:
         raise DifferenceError(f"the loop cannot read it: {error!r}") from error
     found = {"lists": counts.tally.lists, "rejected": dict(counts.tally.rejected), "cells": cells}
@@ -113,7 +113,10 @@ READERS: Mapping[str, tuple[str, Callable[[Path], Any]]] = {
     "counts.parquet": (".parquet", _read_counts),
     "policy.parquet": (".parquet", _read_policy),
     "manifest.json": (".parquet.manifest.json", lambda file: Manifest.read(str(file)[: -len(".manifest.json")])),
-    **{name: (ending, partial(_compare, layout=layout, format=how)) for name, (ending, layout, how) in LOGS.items()},
+    **{
+        name: (ending, partial(_compare, layout=layout, format=how, **columns))
+        for name, (ending, layout, how, columns) in LOGS.items()
+    },
 }
 
 

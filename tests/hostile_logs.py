@@ -110,14 +110,15 @@ def _lists(draw: DrawFn, hostile: int) -> list[dict[str, Any]]:
     return lists
 
 
-def _as_rows(lists: list[dict[str, Any]], draw: DrawFn, hostile: int) -> list[dict[str, Any]]:
+def _as_rows(lists: list[dict[str, Any]], draw: DrawFn, hostile: int, first: int) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     ids = draw(st.sampled_from([lambda number: number, lambda number: f"i{number}"]))
     for number, one in enumerate(lists):
         clicks = one["clicks"] or []
         for place, item in enumerate((one["items"] or [])[:30]):
             click = clicks[place] if place < len(clicks) else None
-            row = {"impression": ids(number), "context": one["context"], "item": item, "position": place + 1}
+            row = {"impression": ids(number), "context": one["context"], "item": item, "position": place + first}
+            row |= {"market": one["market"]} if "market" in one else {}
             rows.append({**row, "click": click})
     for row in rows:
         if draw(st.integers(1, 40)) <= hostile:
@@ -137,7 +138,14 @@ def _json(records: list[dict[str, Any]], draw: DrawFn) -> bytes:
 def _csv(rows: list[dict[str, Any]], draw: DrawFn, delimiter: str) -> bytes:
     out = io.StringIO(newline="")
     end, quoting = draw(st.sampled_from(["\n", "\r\n"])), draw(st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL]))
-    names = ["impression", "context", "item", "position", "click"]
+    names = [
+        "impression",
+        "context",
+        "item",
+        "position",
+        "click",
+        *(["market"] if rows and "market" in rows[0] else []),
+    ]
     writer = csv.DictWriter(out, names, delimiter=delimiter, lineterminator=end, quoting=quoting)  # type: ignore[arg-type]
     writer.writeheader()
     writer.writerows(rows)
@@ -164,8 +172,9 @@ def _parquet(rows: list[dict[str, Any]], draw: DrawFn) -> bytes:
     for column in rows[0] if rows else ():
         values = [row[column] for row in rows]
         kinds = _CLICK_TYPES if column in ("clicks", "click", "position") else [*_TEXT_TYPES, *_WHOLE_TYPES]
+        kinds = [*kinds, *_CLICK_TYPES] if column == "clicked" else kinds
         kind = draw(st.sampled_from(kinds))
-        if column in ("items", "clicks"):
+        if column in ("items", "clicks", "clicked"):
             lists = [None if value is None else [_fit(one, kind) for one in value] for value in values]
             columns[column] = pa.array(lists, pa.list_(kind))
         else:
@@ -229,15 +238,35 @@ def _yandex(draw: DrawFn, hostile: int) -> bytes:
     return end.join("\t".join(map(str, line)) for line in lines).encode()
 
 
+def _in_form(lists: list[dict[str, Any]], draw: DrawFn, hostile: int, columns: Mapping[str, Any]) -> None:
+    """Write what was clicked as items or positions, and a second column of the context."""
+    first, of_items = columns.get("first_position", 1), "clicked_items" in columns
+    for one in lists:
+        if "clicked" in columns.values():
+            items, clicks = one["items"] or [], one.pop("clicks") or []
+            places = [place for place, click in enumerate(clicks[: len(items)]) if click in (1, True, "1")]
+            clicked: Any = [items[place] if of_items else place + first for place in places]
+            if draw(st.integers(1, 12)) <= hostile:
+                clicked = draw(
+                    st.sampled_from([None, [], clicked * 2, [None], ["a"], [first - 1], [len(items) + first]])
+                )
+                clicked = [draw(st.sampled_from(_POSITIONS))] if draw(st.integers(1, 5)) == 1 else clicked
+            one["clicked"] = clicked
+        if "market" in columns.get("context", ()):
+            usual: list[Any] = draw(st.sampled_from([["a", "b|", "\\"], [1, 2]]))
+            one["market"] = draw(st.sampled_from(usual if draw(st.integers(1, 12)) > hostile else _ODD))
+
+
 @st.composite
-def _content(draw: DrawFn, ending: str, layout: str, format: str | None) -> bytes:
+def _content(draw: DrawFn, ending: str, layout: str, format: str | None, columns: Mapping[str, Any]) -> bytes:
     hostile = draw(st.sampled_from([0, 1, 3, 6]))
     if format == "yandex":
         return _yandex(draw, hostile)
     lists = draw(_lists(hostile))
     if format == "ubi":
         return _json(_ubi(lists, draw, hostile), draw)
-    rows = lists if layout == "lists" else _as_rows(lists, draw, hostile)
+    _in_form(lists, draw, hostile, columns)
+    rows = lists if layout == "lists" else _as_rows(lists, draw, hostile, columns.get("first_position", 1))
     if ending == ".parquet":
         return _parquet(rows, draw)
     content = _json(rows, draw) if ".jsonl" in ending else _csv(rows, draw, "\t" if ending == ".tsv" else ",")
@@ -246,18 +275,28 @@ def _content(draw: DrawFn, ending: str, layout: str, format: str | None) -> byte
     return gzip.compress(content, mtime=0) if ending.endswith(".gz") else content
 
 
-LOGS: Mapping[str, tuple[str, str, str | None]] = {
-    # name -> ending, layout, format
-    "hostile lists.jsonl": (".jsonl", "lists", None),
-    "hostile lists.jsonl.gz": (".jsonl.gz", "lists", None),
-    "hostile lists.parquet": (".parquet", "lists", None),
-    "hostile rows.jsonl": (".jsonl", "rows", None),
-    "hostile rows.csv": (".csv", "rows", None),
-    "hostile rows.csv.gz": (".csv.gz", "rows", None),
-    "hostile rows.tsv": (".tsv", "rows", None),
-    "hostile rows.parquet": (".parquet", "rows", None),
-    "hostile ubi": (".jsonl", "lists", "ubi"),
-    "hostile yandex": (".txt", "lists", "yandex"),
+CLICKED: dict[str, Any] = {"clicked_items": "clicked"}
+PLACES: dict[str, Any] = {"clicked_positions": "clicked", "first_position": 0}
+TWO: dict[str, Any] = {"context": ["context", "market"]}
+
+LOGS: Mapping[str, tuple[str, str, str | None, Mapping[str, Any]]] = {
+    # name -> ending, layout, format, columns
+    "hostile lists.jsonl": (".jsonl", "lists", None, {}),
+    "hostile lists.jsonl.gz": (".jsonl.gz", "lists", None, {}),
+    "hostile lists.parquet": (".parquet", "lists", None, {}),
+    "hostile rows.jsonl": (".jsonl", "rows", None, {}),
+    "hostile rows.csv": (".csv", "rows", None, {}),
+    "hostile rows.csv.gz": (".csv.gz", "rows", None, {}),
+    "hostile rows.tsv": (".tsv", "rows", None, {}),
+    "hostile rows.parquet": (".parquet", "rows", None, {}),
+    "hostile ubi": (".jsonl", "lists", "ubi", {}),
+    "hostile yandex": (".txt", "lists", "yandex", {}),
+    "hostile clicked items.jsonl": (".jsonl", "lists", None, CLICKED),
+    "hostile clicked items.parquet": (".parquet", "lists", None, CLICKED | TWO),
+    "hostile clicked positions.jsonl": (".jsonl", "lists", None, PLACES | TWO),
+    "hostile clicked positions.parquet": (".parquet", "lists", None, {"clicked_positions": "clicked"}),
+    "hostile rows from 0.csv": (".csv", "rows", None, {"first_position": 0, **TWO}),
+    "hostile rows from 0.parquet": (".parquet", "rows", None, {"first_position": 0, **TWO}),
 }
 
 

@@ -14,6 +14,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tests import reference
@@ -43,8 +44,9 @@ class Shown(NamedTuple):
     copies: int = 1
 
 
-def count(file: Path, *, layout: str = "lists", format: str | None = None) -> Counted:
+def count(file: Path, *, layout: str = "lists", format: str | None = None, **columns: Any) -> Counted:
     """The counts of a file."""
+    form = Form(layout, **columns)
     if format is not None:
         return tally(_ubi(file) if format == "ubi" else _yandex(file), nul=False)
     kind = file.name.removesuffix(".gz").rpartition(".")[2]
@@ -52,8 +54,43 @@ def count(file: Path, *, layout: str = "lists", format: str | None = None) -> Co
         rows: list[dict[str, Any]] = pq.read_table(file).to_pylist()
     else:
         rows = list(_json_lines(file) if kind == "jsonl" else _csv_rows(file, "\t" if kind == "tsv" else ","))
-    typed = _one_type(rows, layout) if kind == "jsonl" else [(row, False) for row in rows]
-    return tally(_lists(typed) if layout == "lists" else _grouped(typed), nul=kind != "parquet")
+    typed = _one_type(rows, form) if kind == "jsonl" else [(row, False) for row in rows]
+    if kind == "parquet" and form.clicked_items:
+        _check_kinds(file, form)
+    lists = _lists(typed, form) if layout == "lists" else _grouped(typed, form)
+    return tally(lists, nul=kind != "parquet")
+
+
+class Form(NamedTuple):
+    """How a log is written."""
+
+    layout: str = "lists"
+    context: Sequence[str] = ("context",)
+    clicked_items: str | None = None
+    clicked_positions: str | None = None
+    first_position: int = 1
+
+    @property
+    def names(self) -> list[str]:
+        """Columns of names."""
+        if self.layout == "rows":
+            return ["impression", *self.context, "item"]
+        return [*self.context, "items", *([self.clicked_items] if self.clicked_items else [])]
+
+    def context_of(self, row: Mapping[str, Any]) -> Any:
+        """The name of a context, of several columns where there are several."""
+        values = [row.get(column) for column in self.context]
+        if len(values) == 1 or None in values:
+            return values[0] if len(values) == 1 else None
+        return "|".join(str(value).replace("\\", "\\\\").replace("|", "\\|") for value in values)
+
+
+def _check_kinds(file: Path, form: Form) -> None:
+    """Items and clicked items are both text, or both integers."""
+    schema = pq.read_schema(file)
+    whole = [pa.types.is_integer(schema.field(name).type.value_type) for name in ("items", form.clicked_items)]
+    if whole[0] != whole[1]:
+        raise ValueError("items of two types")
 
 
 # --- files ------------------------------------------------------------------------------------------------------------
@@ -141,17 +178,19 @@ def _kind(name: object) -> str | None:
     return None if name is None else "other"
 
 
-def _one_type(rows: Sequence[dict[str, Any]], layout: str) -> list[tuple[dict[str, Any], bool]]:
+def _one_type(rows: Sequence[dict[str, Any]], form: Form) -> list[tuple[dict[str, Any], bool]]:
     """Names are text or integers, as most of them in their column are; and whether a row has another one."""
-    columns = ("context", "items") if layout == "lists" else ("impression", "context", "item")
+    columns, listed = form.names, ("items", form.clicked_items)
     kinds = {}
     for column in columns:
         values = [row.get(column) for row in rows]
-        names = [name for value in values for name in (value or [] if column == "items" else [value])]
+        names = [name for value in values for name in (value or [] if column in listed else [value])]
         found = Counter(map(_kind, names))
         if not found["text"] and not found["whole"] and found["other"]:
             raise ValueError("no names")
         kinds[column] = "text" if found["text"] >= found["whole"] else "whole"
+    if form.clicked_items:
+        kinds[form.clicked_items] = kinds["items"]
 
     def convert(name: Any, column: str) -> Any:
         if _kind(name) != kinds[column]:
@@ -164,12 +203,12 @@ def _one_type(rows: Sequence[dict[str, Any]], layout: str) -> list[tuple[dict[st
         converted, odd = dict(row), False
         for column in columns:
             value = row.get(column)
-            if column == "items" and not isinstance(value, list | None):
+            if column in listed and not isinstance(value, list | None):
                 raise ValueError("not a list")
-            before = (value or []) if column == "items" else [value]
+            before = (value or []) if column in listed else [value]
             after = [convert(name, column) for name in before]
             odd |= any(one is not None and other is None for one, other in zip(before, after, strict=True))
-            converted[column] = (None if value is None else after) if column == "items" else after[0]
+            converted[column] = (None if value is None else after) if column in listed else after[0]
         typed.append((converted, odd))
     return typed
 
@@ -177,22 +216,43 @@ def _one_type(rows: Sequence[dict[str, Any]], layout: str) -> list[tuple[dict[st
 # --- lists ------------------------------------------------------------------------------------------------------------
 
 
-def _lists(rows: Sequence[tuple[dict[str, Any], bool]]) -> Iterator[Shown]:
+def _lists(rows: Sequence[tuple[dict[str, Any], bool]], form: Form) -> Iterator[Shown]:
     for row, odd in rows:
-        items, clicks = row.get("items"), row.get("clicks")
+        items, context = row.get("items"), form.context_of(row)
+        clicks = row.get(form.clicked_items or form.clicked_positions or "clicks")
         if not isinstance(clicks, list | None):
             raise ValueError("not a list")
-        clicked = None if clicks is None else [as_click(click) for click in clicks]
-        yield Shown(row.get("context"), items, clicked, ODD if odd else None)
+        fault = ODD if odd else None
+        if form.clicked_items or form.clicked_positions:
+            clicks, wrong = _from_clicked(items, clicks, form)
+            fault = fault or wrong
+        elif clicks is not None:
+            clicks = [as_click(click) for click in clicks]
+        yield Shown(context, items, clicks, fault)
 
 
-def _grouped(rows: Sequence[tuple[dict[str, Any], bool]]) -> Iterator[Shown]:
+def _from_clicked(items: Any, clicked: Any, form: Form) -> tuple[list[int] | None, str | None]:
+    if clicked is None:
+        return None, "clicks missing"
+    if form.clicked_positions:
+        clicked = list(map(as_position, clicked))
+        if None in clicked:
+            return None, "click outside its list"
+        places: list[Any] = list(range(form.first_position, len(items or []) + form.first_position))
+    else:
+        places = items or []
+    if None in clicked or (items is not None and not set(clicked) <= set(places)):
+        return None, "click outside its list"
+    return [int(place in clicked) for place in places], None
+
+
+def _grouped(rows: Sequence[tuple[dict[str, Any], bool]], form: Form) -> Iterator[Shown]:
     groups: dict[Any, list[tuple[dict[str, Any], bool]]] = defaultdict(list)
     for row, odd in rows:
         groups[row.get("impression")].append((row, odd))
     for impression, group in groups.items():
         positions = [as_position(row.get("position")) for row, _ in group]
-        contexts = [row.get("context") for row, _ in group]
+        contexts = [form.context_of(row) for row, _ in group]
         known = [position for position in positions if position is not None]
         fault = None
         if any(odd for _, odd in group):
@@ -205,7 +265,7 @@ def _grouped(rows: Sequence[tuple[dict[str, Any], bool]]) -> Iterator[Shown]:
             fault = "impression id in several contexts"
         elif len(set(known)) < len(known):
             fault = "duplicate position in a list"
-        elif sorted(known) != list(range(1, len(group) + 1)):
+        elif sorted(known) != list(range(form.first_position, len(group) + form.first_position)):
             fault = "positions other than 1, 2, 3, ..."
         if fault is not None:
             yield Shown(None, None, None, fault, len(group) if impression is None else 1)

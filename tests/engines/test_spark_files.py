@@ -164,7 +164,8 @@ def test_every_reason_in_rows(folder: Path, spark: prudent.Spark, form: str) -> 
 
 def test_every_reason_is_tested() -> None:
     of_evaluation = "propensity outside (0, 1]"
-    assert {*bad.BAD_LISTS, *bad.BAD_ROWS, ODD, "NUL byte in a name", of_evaluation} == {*REASONS}
+    of_clicked = "clicks missing", "click outside its list"  # below: every form of clicks
+    assert {*bad.BAD_LISTS, *bad.BAD_ROWS, ODD, "NUL byte in a name", of_evaluation, *of_clicked} == {*REASONS}
 
 
 def test_propensities_are_not_for_spark(spark: prudent.Spark) -> None:
@@ -425,3 +426,39 @@ def test_folders_and_files_that_are_no_counts_stay(tmp_path: Path, spark: pruden
     with pytest.raises(UsageError, match="Cannot open nosuch://x/y: Unrecognized"):
         prudent.count(log, engine=spark, to="nosuch://x/y")
     assert (tmp_path / "folder/notes").read_text() == "mine"
+
+
+# --- other forms of input ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "parquet"])
+@pytest.mark.parametrize("form", ["clicked_items", "clicked_positions", "from 0"])
+def test_every_form_of_clicks(form: str, ending: str, folder: Path, spark: prudent.Spark) -> None:
+    """Good lists, and each fault, in contexts of two columns whose values need escapes."""
+    of_items = form == "clicked_items"
+    clicked: list[Any] = [["b"], [], ["a", "a"], None, ["z"], [None]] if of_items else [[1], [], [1, 1], None, [9], [0]]
+    settings: dict[str, Any] = {"context": ["query", "market"]}
+    settings |= {"clicked_items": "done"} if of_items else {"clicked_positions": "done"}
+    settings |= {"first_position": 0} if form == "from 0" else {}
+    lists = [
+        {"query": query, "market": market, "items": items, "done": one}
+        for query in ("a|", "b\\", "", None)
+        for market in (1, 7)
+        for items in (["a", "b"], [], None)
+        for one in clicked
+    ]
+    file = Path(f"forms.{ending}")
+    if ending == "jsonl":
+        file.write_text("".join(json.dumps(one) + "\n" for one in lists))
+    else:
+        pq.write_table(pa.Table.from_pylist(lists), file)
+    _, _, tally = same(str(file), "lists", spark, **settings)
+    assert tally.lists > 0
+    assert {*tally.rejected} == {"context missing", "empty list", "clicks missing", "click outside its list"}
+
+
+def test_positions_from_0_in_rows(folder: Path, spark: prudent.Spark) -> None:
+    found = [{**row, "position": place - 1} for row in GOOD_ROWS if isinstance(place := row["position"], int)]
+    pq.write_table(pa.Table.from_pylist(found), "zero.parquet")
+    _, _, tally = same("zero.parquet", "rows", spark, first_position=0)
+    assert tally == Tally(LISTS)

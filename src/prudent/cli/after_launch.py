@@ -7,10 +7,10 @@ from rich.markup import escape
 
 import prudent
 from prudent.base.text import plain
+from prudent.cli.log_options import LogOptions
 from prudent.cli.options import (
     HoldoutLog,
     Json,
-    LogOptions,
     MaxRejected,
     PolicyFile,
     Reward,

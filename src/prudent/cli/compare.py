@@ -8,13 +8,13 @@ import typer
 
 import prudent
 from prudent.base.text import Column, number, several
+from prudent.cli.log_options import LogOptions
 from prudent.cli.options import (
     By,
     Chart,
     Holdout,
     Json,
     Length,
-    LogOptions,
     Logs,
     MaxRejected,
     Model,

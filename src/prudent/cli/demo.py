@@ -7,7 +7,8 @@ import typer
 
 import prudent
 from prudent.base.text import several
-from prudent.cli.options import LayoutOption, Seed, To, command, only_set
+from prudent.cli.log_options import LayoutOption
+from prudent.cli.options import Seed, To, command, only_set
 from prudent.cli.output import busy, out, say
 
 

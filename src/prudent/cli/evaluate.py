@@ -8,6 +8,7 @@ from rich.markup import escape
 
 import prudent
 from prudent.base.text import plain, several
+from prudent.cli.log_options import LogOptions
 from prudent.cli.options import (
     By,
     GateOptions,
@@ -15,7 +16,6 @@ from prudent.cli.options import (
     HoldoutLog,
     Interval,
     Json,
-    LogOptions,
     Logs,
     MaxRejected,
     OneSided,

@@ -6,7 +6,8 @@ import typer
 
 import prudent
 from prudent.base.text import percent, several
-from prudent.cli.options import DayOptions, Inputs, Json, LogOptions, MaxRejected, Model, To, command, only_set, option
+from prudent.cli.log_options import LogOptions
+from prudent.cli.options import DayOptions, Inputs, Json, MaxRejected, Model, To, command, only_set, option
 from prudent.cli.output import busy, print_json, print_table, say, say_next, say_wrapped
 
 

@@ -16,7 +16,6 @@ import typer
 from typer.core import TyperCommand
 
 import prudent
-from prudent.base.errors import UsageError
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -78,10 +77,6 @@ Memory = Annotated[
 ]
 Threads = Annotated[int | None, option("--threads", panel="Engine", help="Threads of DuckDB.")]
 MaxRejected = Annotated[float | None, option("--max-rejected", panel="Log", help="Maximum share of rejected lists.")]
-LayoutOption = Annotated[
-    Literal["lists", "rows"] | None,
-    option("--layout", panel="Log", metavar="NAME", help="lists: one row per list; rows: one per impression."),
-]
 Model = Annotated[str | None, option("--model", help="Click model: auto, robust, {click_models}, ensemble(model=...).")]
 Length = Annotated[int | None, option("--length", help="Items per list. [dim]Default: the longest logged list.[/dim]")]
 Holdout = Annotated[
@@ -129,53 +124,9 @@ Replicates = Annotated[int | None, option("--replicates", help="Bootstrap replic
 # --- groups -----------------------------------------------------------------------------------------------------------
 
 
-def _settings(group: Any, *without: str) -> dict[str, Any]:
+def settings_of(group: Any, *without: str) -> dict[str, Any]:
     """The options of a group that were set, by name."""
     return only_set(**{f.name: getattr(group, f.name) for f in fields(group) if f.name not in without})
-
-
-@dataclass(frozen=True)
-class LogOptions:
-    """The columns of a log, its format, and what DuckDB may use."""
-
-    format: Annotated[str | None, option("--format", panel="Log", help="Predefined log format: {formats}.")] = None
-    layout: LayoutOption = None
-    context: Annotated[str | None, column("--context", "The context.")] = None
-    items: Annotated[str | None, column("--items", "The items (layout lists).")] = None
-    clicks: Annotated[str | None, column("--clicks", "The 0/1 clicks (layout lists).")] = None
-    impression: Annotated[str | None, column("--impression", "The id of the list (layout rows).")] = None
-    item: Annotated[str | None, column("--item", "The item (layout rows).")] = None
-    position: Annotated[str | None, column("--position", "The position, from 1 (layout rows).")] = None
-    click: Annotated[str | None, column("--click", "The 0/1 click (layout rows).")] = None
-    max_positions: Annotated[
-        int | None, option("--max-positions", panel="Log", help="Lists with more positions are rejected.")
-    ] = None
-    click_action: Annotated[
-        list[str] | None, option("--click-action", panel="Log", help="Action that counts as a click (ubi); repeatable.")
-    ] = None
-    impression_action: Annotated[
-        list[str] | None, option("--impression-action", panel="Log", help="Action that is an impression (ubi).")
-    ] = None
-    memory: Memory = None
-    threads: Threads = None
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """Arguments of `as_log`: what is set."""
-        return _settings(self, "memory", "threads")
-
-    @property
-    def engine(self) -> "prudent.DuckDB":
-        """DuckDB within the limits."""
-        return prudent.DuckDB(self.memory, self.threads)
-
-    def again(self) -> list[str]:
-        """The options that the next command needs to read the same log."""
-        words = []
-        for name, value in self.settings.items():
-            for one in value if isinstance(value, list) else [value]:
-                words += [f"--{name.replace('_', '-')}", str(one)]
-        return words
 
 
 @dataclass(frozen=True)
@@ -199,7 +150,7 @@ class DayOptions:
     @property
     def settings(self) -> dict[str, Any]:
         """Arguments of `Counts.read`."""
-        return _settings(self)
+        return settings_of(self)
 
 
 @dataclass(frozen=True)
@@ -231,7 +182,7 @@ class GroupOptions:
     @property
     def settings(self) -> dict[str, Any]:
         """Arguments of `prudent.rank`: what is set."""
-        return _settings(self)
+        return settings_of(self)
 
 
 @dataclass(frozen=True)
@@ -264,45 +215,7 @@ class GateOptions:
     @property
     def settings(self) -> dict[str, Any]:
         """Arguments of `prudent.gate`: what is set."""
-        return _settings(self)
-
-
-@dataclass(frozen=True)
-class EngineOptions:
-    """Which engine counts and ranks."""
-
-    engine: Annotated[
-        Literal["duckdb", "spark"], option("--engine", panel="Engine", help="DuckDB on this machine, or Spark.")
-    ] = "duckdb"
-    master: Annotated[
-        str | None, option("--master", panel="Engine", help="Spark master: local[2], spark://..., yarn.")
-    ] = None
-    conf: Annotated[
-        list[str] | None, option("--conf", panel="Engine", metavar="KEY=VALUE", help="Spark setting; repeatable.")
-    ] = None
-
-    @property
-    def on_spark(self) -> bool:
-        """Whether the engine is Spark."""
-        return self.engine == "spark"
-
-    def start(self, log: LogOptions) -> "prudent.DuckDB | prudent.Spark":
-        """The engine; options of the other one are an error."""
-        if not self.on_spark:
-            if self.conf or self.master:
-                raise UsageError("--master and --conf are for Spark: add --engine spark.")
-            return log.engine
-        if log.memory is not None or log.threads is not None:
-            raise UsageError(
-                "--memory and --threads are for DuckDB. For Spark: --conf spark.driver.memory=4g, --master local[2]."
-            )
-        settings = {}
-        for setting in self.conf or []:
-            key, sign, value = setting.partition("=")
-            if not (key.strip() and sign):
-                raise UsageError(f"--conf {setting}: write a setting as key=value, such as spark.driver.memory=4g.")
-            settings[key.strip()] = value.strip()
-        return prudent.Spark.start(**only_set(master=self.master), conf=settings)
+        return settings_of(self)
 
 
 # --- commands ---------------------------------------------------------------------------------------------------------

@@ -9,14 +9,13 @@ import typer
 import prudent
 from prudent.base.errors import UsageError
 from prudent.base.text import Column, join_names, number, several
+from prudent.cli.log_options import EngineOptions, LogOptions
 from prudent.cli.options import (
     DayOptions,
-    EngineOptions,
     GroupOptions,
     Inputs,
     Json,
     Length,
-    LogOptions,
     MaxRejected,
     Model,
     Verbose,

@@ -7,12 +7,12 @@ import typer
 
 import prudent
 from prudent.base.text import number, several
+from prudent.cli.log_options import LogOptions
 from prudent.cli.options import (
     DayOptions,
     GateOptions,
     HoldoutLog,
     Json,
-    LogOptions,
     Memory,
     PolicyFile,
     Seed,

@@ -26,6 +26,7 @@ from prudent.counts.index import Part, typed_names
 from prudent.engines.duckdb.engine import DuckDB
 from prudent.engines.duckdb.open import opened
 from prudent.engines.kernel.names import hashed, names_of
+from prudent.logs.contexts import context_columns
 from prudent.logs.log import Table
 from prudent.storage.arrow import numbers, read, stream_of
 from prudent.storage.arrow_tables import registered
@@ -184,6 +185,7 @@ class GroupBy(NamedTuple):
     groups: Sequence[str] | str = ()
     item_groups: Any = None
     context_groups: Any = None
+    context: Sequence[str] = ("context",)  # the columns that name contexts in `context_groups`
 
     @property
     def nothing(self) -> bool:
@@ -199,7 +201,7 @@ def open_groupings(by: GroupBy, engine: DuckDB, named: tuple[str, str]) -> Group
 
     ``named`` are DuckDB's types of the log's contexts and items.
     """
-    groups, item_groups, context_groups = by
+    groups, item_groups, context_groups, context = by
     names = [name.strip() for name in groups.split(",") if name.strip()] if isinstance(groups, str) else list(groups)
     for name in names:
         if name not in OF_ITEMS and name not in OF_CONTEXTS:
@@ -216,7 +218,7 @@ def open_groupings(by: GroupBy, engine: DuckDB, named: tuple[str, str]) -> Group
         ("context", context_groups, named[0], of_contexts),
     ):
         if source is not None:
-            table = GroupTable(source, key)
+            table = GroupTable(source, key, context if key == "context" else (key,))
             for name, lookup in _read(engine, table, kind).items():
                 if name in (*of_items, *of_contexts):
                     raise UsageError(f"There are two groupings {name!r}: rename the column of {table.name}.")
@@ -231,6 +233,7 @@ class GroupTable(Table):
 
     source: Any
     key: str  # item or context
+    key_columns: Sequence[str]  # of which there are several where they make one context
     groupings: tuple[str, ...] = ()  # the other columns
     found: list[str] = field(default_factory=list)  # all columns, known when it was opened
 
@@ -242,21 +245,23 @@ class GroupTable(Table):
     @property
     def columns(self) -> dict[str, str]:
         """The key and, once known, the groupings."""
-        return {self.key: self.key, **{f"g{number}": name for number, name in enumerate(self.groupings)}}
+        key = context_columns(self.key_columns) if self.key == "context" else {self.key: self.key}
+        return {**key, **{f"g{number}": name for number, name in enumerate(self.groupings)}}
 
     def _remedy(self, *meanings: str) -> str:
-        return f"A table of {self.key} groups has the column {self.key}, and a column for each grouping."
+        named = ", ".join(self.key_columns)
+        return f"A table of {self.key} groups has the column {named}, and a column for each grouping."
 
 
 def _read(engine: DuckDB, table: GroupTable, kind: str) -> dict[str, Lookup]:
     """The groupings in the columns of a table."""
     with engine.connect() as first, opened(first, table):
-        groupings = tuple(name for name in table.found if name != table.key)
+        groupings = tuple(name for name in table.found if name not in table.key_columns)
     if not groupings:
         raise LogError(f"{table.name} has no groupings: besides {table.key}, it needs a column for each.")
-    table = GroupTable(table.source, table.key, groupings)
+    table = GroupTable(table.source, table.key, table.key_columns, groupings)
     connection = engine.open()
-    columns = [name for name in table.columns if name != table.key]
+    columns = [f"g{number}" for number in range(len(groupings))]
     with opened(connection, table) as source:
         (name,), wrong = typed_names(source, table, f"{table.key} groups", {table.key: kind})
         texts = ", ".join(f"coalesce({column}::varchar, '') as {column}" for column in columns)

@@ -17,7 +17,7 @@ from prudent.base.arrays import BoolArray, FloatArray, IntArray
 from prudent.base.errors import LogError
 from prudent.counts.cells import Cells
 from prudent.engines.duckdb.engine import DuckDB
-from prudent.engines.duckdb.open import INTEGERS, OpenTable, name_as, opened
+from prudent.engines.duckdb.open import INTEGERS, OpenTable, context_as, context_type, name_as, opened
 from prudent.engines.kernel.merging import merge_pieces
 from prudent.logs.log import Candidates, Table
 from prudent.storage.arrow import Column, ListColumn, numbers, read, stream_of
@@ -239,10 +239,12 @@ def typed_names(source: OpenTable, table: Table, what: str, kinds: Mapping[str, 
     """Columns of names of the types that the log's have, and conditions in which one has no such name, in SQL."""
     names, wrong = [], ["odd"] if source.kind == "jsonl" else []
     for column, kind in kinds.items():
-        name = name_as(column, source.types[column], table)
-        if (source.types[column] in INTEGERS) == (kind == "VARCHAR"):
+        is_context = column == "context"
+        name = context_as(table, source) if is_context else name_as(column, source.types[column], table)
+        theirs = context_type(table, source) if is_context else source.types[column]
+        if (theirs in INTEGERS) == (kind == "VARCHAR"):
             if source.kind != "csv":
-                theirs = source.types[column].lower()
+                theirs = theirs.lower()
                 raise LogError(f"The {what}' {column} is {theirs}, but the log's is {kind.lower()}.")
             name = f"case when regexp_full_match({name}, '[+-]?[0-9]+') then try_cast({name} as {kind}) end"
         elif kind != "VARCHAR":

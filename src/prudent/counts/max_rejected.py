@@ -23,5 +23,24 @@ def check_tally(tally: Tally, log: Log, max_rejected: float) -> None:
         raise LogError(
             f"{tally.rejected_lists:,} of {everything:,} lists in {log.name} are rejected "
             f"({tally.share_rejected:.1%}, more than max_rejected={max_rejected:g} (--max-rejected) allows): "
-            f"{'; '.join(tally.reasons)}."
+            f"{'; '.join(tally.reasons)}.{_hint(tally, log)}"
         )
+
+
+def _hint(tally: Tally, log: Log) -> str:
+    """What the log may have instead, by the most frequent reason; nothing is ever guessed."""
+    reason = max(tally.rejected, key=lambda one: tally.rejected[one])
+    flags = log.clicked_items is None and log.clicked_positions is None
+    zero = "If positions count from 0: first_position=0 (--first-position 0)."
+    hints = {
+        "clicks missing": "If lists without a click have no value there, write an empty list.",
+        "positions other than 1, 2, 3, ...": zero if log.first_position else "",
+        "click outside its list": zero if log.clicked_positions and log.first_position else "",
+    }
+    if log.layout == "lists" and flags:
+        other = (
+            f"If {log.clicks!r} has what was clicked rather than a 0 or 1 for each item: clicked_items= "
+            "(--clicked-items) or clicked_positions= (--clicked-positions)."
+        )
+        hints |= dict.fromkeys(("items and clicks differ in length", "click other than 0 or 1"), other)
+    return f" {hints[reason]}" if hints.get(reason) else ""

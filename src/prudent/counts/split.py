@@ -21,7 +21,7 @@ from prudent.engines.duckdb.engine import DuckDB
 from prudent.engines.duckdb.open import CSV_HEAD, OpenTable, csv_header, delimiter, opened
 from prudent.logs.formats import first_bytes
 from prudent.logs.json_lines import without_bom
-from prudent.logs.log import Log, as_log, recorded_names
+from prudent.logs.log import Log, as_log, context_meanings, recorded_names
 from prudent.storage.files import TemporaryFolder, check_not_read, make_folder, replacing
 from prudent.storage.manifest import Manifest, Source, Tally
 from prudent.storage.parquet import write_parquet
@@ -217,7 +217,7 @@ def _everything(connection: duckdb.DuckDBPyConnection, log: Log, source: OpenTab
     if source.kind == "parquet":
         options = "binary_as_string = true, hive_partitioning = false, union_by_name = true"
         return f"from read_parquet([{listed}], {options})"
-    names = ("context", "items" if log.layout == "lists" else "item")
+    names = (*context_meanings(log), "items" if log.layout == "lists" else "item")
     has_nul = " or ".join(f"contains({name}::varchar, chr(0))" for name in names)
     ((nul,),) = connection.execute(f"select count(*) from source where {has_nul}").fetchall()
     if nul:  # it is rejected in text files only; in Parquet it would be a name like any other

@@ -10,9 +10,9 @@ from typing import Any
 from prudent.base.errors import LogError
 from prudent.logs.formats import first_bytes
 from prudent.logs.intact import zip_fault
+from prudent.logs.log import LISTS
 
 BOM = b"\xef\xbb\xbf"
-LISTS = ("items", "clicks")
 
 
 def without_bom(file: Path, copy: Path) -> Path:

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from prudent.base.errors import LogError, PrudentError, UsageError, did_you_mean
 from prudent.base.spec import whole_number
+from prudent.logs.contexts import context_columns
 from prudent.logs.formats import find_files, is_paths, path_names
 from prudent.storage.filesystem import has_scheme
 
@@ -29,9 +30,11 @@ REASONS = (
     "propensity outside (0, 1]",
     "NUL byte in a name",
     "name of another type than the others",
+    "clicks missing",
+    "click outside its list",
 )
-"""Why a list is rejected, most basic first: a list with several faults is counted under the first."""
-ODD = REASONS[-1]
+"""Why a list is rejected, mostly the most basic first: a list with several faults is counted under one of them."""
+ODD = "name of another type than the others"
 CODE = {reason: code for code, reason in enumerate(REASONS, start=1)}
 """The reasons as numbers, for the queries of all engines; 0 is none."""
 
@@ -45,6 +48,22 @@ _COLUMNS: dict[Layout, tuple[str, ...]] = {
     "lists": ("context", "items", "clicks"),
     "rows": ("impression", "context", "item", "position", "click"),
 }
+
+CLICKED = ("clicked_items", "clicked_positions")
+"""What a column may have in place of clicks: a list of what was clicked."""
+
+LISTS = ("items", "clicks", *CLICKED)
+"""What columns of lists mean."""
+
+
+def is_name(meaning: str) -> bool:
+    """Whether a column of this meaning holds names, which are text or integers."""
+    return _word(meaning) in ("context", "items", "item", "impression", "clicked_items")
+
+
+def context_meanings(table: "Table") -> list[str]:
+    """What the columns of a table's context mean: ``context``, or ``context1`` and so on."""
+    return [meaning for meaning in table.columns if _word(meaning) == "context"]
 
 
 class Table(ABC):
@@ -114,7 +133,14 @@ class Log(Table):
 
     Layout ``lists``, the default, has one row per impression list: ``context``, ``items`` (a list) and ``clicks`` (a
     list of 0 and 1 of the same length). Layout ``rows`` has one row per impression: ``impression`` (the id of the
-    list), ``context``, ``item``, ``position`` (from 1) and ``click``.
+    list), ``context``, ``item``, ``position`` and ``click``.
+
+    ``clicked_items`` or ``clicked_positions``, in the layout ``lists`` and in place of ``clicks``, names a column with
+    what was clicked: a list of items or of positions, empty without a click. Positions, here and in the layout
+    ``rows``, count from ``first_position``, which is 0 or 1.
+
+    ``context`` may be several columns, such as ``["query", "market"]``: their values make one name, joined by ``|``
+    (`prudent.logs.contexts`).
 
     ``propensity`` optionally names a column with the probability that the list was shown in its context: a number for
     the whole list, or a list of numbers, one per position given the items above it; in the layout ``rows``, one number
@@ -137,9 +163,12 @@ class Log(Table):
     source: Any
     _: KW_ONLY
     layout: Layout = "lists"
-    context: str = "context"
+    context: str | Sequence[str] = "context"
     items: str = "items"
     clicks: str = "clicks"
+    clicked_items: str | None = None
+    clicked_positions: str | None = None
+    first_position: int = 1
     impression: str = "impression"
     item: str = "item"
     position: str = "position"
@@ -155,6 +184,10 @@ class Log(Table):
         if self.layout not in list(_COLUMNS):
             raise UsageError(f"There is no layout {self.layout!r}. Known: {', '.join(_COLUMNS)}.")
         whole_number("max_positions", self.max_positions, 1, MOST_POSITIONS)
+        if isinstance(self.first_position, bool) or self.first_position not in (0, 1):
+            raise UsageError(f"first_position is {self.first_position!r}; positions count from 0 or from 1.")
+        if self.clicked_items is not None and self.clicked_positions is not None:
+            raise UsageError("Name clicked_items or clicked_positions, not both: they say the same.")
         named = list(self.columns.values())
         for name in named:
             if not isinstance(name, str):
@@ -170,9 +203,17 @@ class Log(Table):
     @property
     def columns(self) -> dict[str, str]:
         """What each column means -> its name in the source."""
-        columns = {meaning: getattr(self, meaning) for meaning in _COLUMNS[self.layout]}
+        columns: dict[str, str] = {}
+        for meaning in _COLUMNS[self.layout]:
+            columns |= self._named(meaning)
         propensity = {} if self.propensity is None else {"propensity": self.propensity}
         return {**columns, **propensity, **self.segments}
+
+    def _named(self, meaning: str) -> dict[str, str]:
+        if meaning == "context":
+            return context_columns(self.context)
+        forms = {form: getattr(self, form) for form in CLICKED} if meaning == "clicks" else {}
+        return {form: name for form, name in forms.items() if name is not None} or {meaning: getattr(self, meaning)}
 
     @property
     def segments(self) -> dict[str, str]:
@@ -235,19 +276,28 @@ def as_log(source: Any, *, format: str | None = None, engine: Any = None, **sett
     return Log(source, **settings)
 
 
+def table_context(source: Any, settings: Mapping[str, Any]) -> Sequence[str]:
+    """The columns that name contexts in tables beside a log: those of its context, where it has several."""
+    context = settings.get("context", source.context if isinstance(source, Log) else "context")
+    several = isinstance(context, Sequence) and not isinstance(context, str) and len(context) > 1
+    return tuple(context) if several else ("context",)
+
+
 @dataclass(frozen=True, eq=False)
 class Candidates(Table):
     """Items that may be shown: one row per ``context`` and ``item``; items the log never showed enter unseen."""
 
     source: Any
+    context: Sequence[str] = ("context",)  # or the columns that make one
 
     def _remedy(self, *meanings: str) -> str:
-        return f"Candidates have the columns context and item: rename the {' and the '.join(meanings)}."
+        named = [name for meaning, name in self.columns.items() if meaning in meanings]
+        return f"Candidates have the columns {', '.join(self.context)} and item: rename the {' and the '.join(named)}."
 
     @property
     def columns(self) -> dict[str, str]:
-        """Its two columns."""
-        return {"context": "context", "item": "item"}
+        """Its columns."""
+        return {**context_columns(self.context), "item": "item"}
 
 
 def _word(meaning: str) -> str:

@@ -17,6 +17,7 @@ from prudent.base.text import Column, Columns, Rows, several
 from prudent.counts.count import as_counts
 from prudent.counts.counts import Counts
 from prudent.engines.duckdb.engine import DuckDB
+from prudent.logs.contexts import context_name
 from prudent.logs.formats import find_files
 from prudent.policies.files import COLUMNS, check_same_manifest, open_lists, open_table, read_manifest, read_scores
 from prudent.policies.fitted_prior import FittedPrior, NewList, read_prior
@@ -191,13 +192,13 @@ class Policy(Mapping[Name, list[Name]], Result):
 
     # --- the mapping ----------------------------------------------------------------------------------------------
 
-    def __getitem__(self, context: str | SupportsIndex) -> list[Name]:
+    def __getitem__(self, context: str | SupportsIndex | tuple[str | int, ...]) -> list[Name]:
         items = self._find(context)
         if not items:
-            raise UnknownContextError(self._unknown(context))
+            raise UnknownContextError(self._unknown(_named(context)))
         return items
 
-    def get(self, context: str | SupportsIndex, default: Any = None) -> Any:
+    def get(self, context: str | SupportsIndex | tuple[str | int, ...], default: Any = None) -> Any:
         """The list of a context, or `default`, such as the list of your own ranking."""
         return self._find(context) or default
 
@@ -234,6 +235,7 @@ class Policy(Mapping[Name, list[Name]], Result):
             yield context, [item for _, item in pairs]
 
     def _find(self, context: object) -> list[Name]:
+        context = _named(context)
         if not isinstance(context, str):
             try:  # NumPy's integers are as good as Python's; True is no name
                 context = index(context) if not isinstance(context, bool) else None  # type: ignore[arg-type]
@@ -349,3 +351,8 @@ def as_policy(source: Policy | str | PathLike[str], scores: str | PathLike[str] 
     if isinstance(source, Policy):
         return source
     raise UsageError(f"A {type(source).__name__} is not a policy: give a Policy or the path of one.")
+
+
+def _named(context: Any) -> Any:
+    """A context of several columns by its name."""
+    return context_name(*context) if isinstance(context, tuple) else context

@@ -22,7 +22,7 @@ from prudent.counts.max_rejected import MAX_REJECTED
 from prudent.counts.sampling import samples
 from prudent.engines.duckdb.engine import DuckDB
 from prudent.logs.formats import find_files, is_paths
-from prudent.logs.log import Candidates
+from prudent.logs.log import Candidates, table_context
 from prudent.policies.fitted_prior import FittedPrior
 from prudent.policies.plan import Extent, Groups, Plan, Request, check_request, columns, learn
 from prudent.policies.policy import Policy
@@ -108,7 +108,9 @@ def rank(
     >>> policy["shoes"]
     ['i2', 'i1']
     """
-    by = GroupBy(groups, item_groups, context_groups)
+    named = table_context(source, log)
+    by = GroupBy(groups, item_groups, context_groups, named)
+    table = None if candidates is None else Candidates(candidates, named)
     request = check_request(model, bound, length, min_lists, max_moves, by, unseen)
     checked = None if rules is None else read_rules(rules)
     if to is not None and isinstance(engine, DuckDB | None):
@@ -120,8 +122,7 @@ def rank(
     if not isinstance(engine, DuckDB | None):
         from prudent.policies.rank_on_spark import rank_on_spark
 
-        return rank_on_spark(counts, request, candidates, engine, to, checked)
-    table = None if candidates is None else Candidates(candidates)
+        return rank_on_spark(counts, request, table, engine, to, checked)
     names = counts.index if table is None else counts.number(table)
     if checked is not None:
         request = request._replace(rules=bind(checked, names.names.kind, next(iter(names.runs())).items.kind))

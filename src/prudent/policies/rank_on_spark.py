@@ -22,6 +22,7 @@ from prudent.counts.from_arrow import part_from_arrow
 from prudent.counts.groupings import Groupings, open_groupings
 from prudent.engines.duckdb.engine import DuckDB
 from prudent.engines.spark.engine import Spark
+from prudent.logs.log import Candidates
 from prudent.policies.files import COLUMNS
 from prudent.policies.fitted_prior import PRIOR_IN_FOLDER, FittedPrior
 from prudent.policies.plan import Extent, Groups, Plan, Request, learn
@@ -51,7 +52,7 @@ _TYPES = "lower double, mean double, upper double, stay double, positive double,
 def rank_on_spark(
     counts: Counts,
     request: Request,
-    candidates: Any,
+    candidates: Candidates | None,
     engine: Spark,
     to: str | PathLike[str] | None,
     rules: Rules | None,
@@ -84,7 +85,7 @@ def rank_on_spark(
 
         plan = learn(request, extent, counts, samples, grouped)
         prior = FittedPrior.of(plan, str(request.bound))
-        offered = None if candidates is None else name_of(candidates)
+        offered = None if candidates is None else name_of(candidates.source)
         manifest = contexts.map_contexts(
             *(_ranking(plan, unit), _types(plan)),
             to=target,

@@ -20,10 +20,11 @@ import duckdb
 from prudent.base.errors import LogError
 from prudent.base.results import ArrowStream
 from prudent.engines.duckdb.errors import explain
+from prudent.engines.sql.contexts import composed
 from prudent.logs.formats import Format, file_format, find_files, first_bytes
 from prudent.logs.intact import intact
-from prudent.logs.json_lines import BOM, LISTS, without_bom
-from prudent.logs.log import Log, Table
+from prudent.logs.json_lines import BOM, without_bom
+from prudent.logs.log import LISTS, Log, Table, context_meanings, is_name
 from prudent.logs.page_checksums import Chunk, page_fault
 from prudent.storage.files import TemporaryFolder
 from prudent.storage.quoting import file_text, identifier
@@ -94,7 +95,7 @@ def column_names(source: Any) -> list[str]:
 def _check_objects(frame: Any, table: Table) -> None:
     """Only pandas has columns of arbitrary objects; DuckDB would convert them to text, and 7 would be '7'."""
     columns = dict(zip(map(str, frame.columns), range(frame.shape[1]), strict=True))
-    for meaning in [name for name in NAMES if name in table.columns]:
+    for meaning in filter(is_name, table.columns):
         column = frame.iloc[:, columns[table.columns[meaning]]]
         if column.dtype != object:
             continue
@@ -211,7 +212,7 @@ def _open_jsonl(connection: duckdb.DuckDBPyConnection, table: Table, files: Sequ
         table.check_columns([key for (key,) in keys], str(file))
     # Names stay JSON until it is known whether they are text or integers; clicks may be of any type.
     columns = ", ".join(
-        f"{identifier(name)}: '{'JSON' if meaning in NAMES else 'VARCHAR'}{'[]' if meaning in LISTS else ''}'"
+        f"{identifier(name)}: '{'JSON' if is_name(meaning) else 'VARCHAR'}{'[]' if meaning in LISTS else ''}'"
         for meaning, name in table.columns.items()
     )
     written = ", ".join(f"{identifier(name)} as written_{meaning}" for meaning, name in table.columns.items())
@@ -223,7 +224,7 @@ def _open_jsonl(connection: duckdb.DuckDBPyConnection, table: Table, files: Sequ
     kinds = _json_names(connection, table)
     for meaning in table.columns:
         kind = kinds.get(meaning, "VARCHAR")
-        if meaning not in NAMES:
+        if not is_name(meaning):
             named.append(f"written_{meaning} as {meaning}")
         elif meaning in LISTS:
             named.append(f"list_transform(written_{meaning}, lambda name: {_JSON_NAME[kind]}) as {meaning}")
@@ -248,7 +249,7 @@ _JSON_NAME = {
 
 def _json_names(connection: duckdb.DuckDBPyConnection, table: Table) -> dict[str, str]:
     """Whether most names are text or integers. All names are counted, which reads the files twice."""
-    named = [meaning for meaning in table.columns if meaning in NAMES]
+    named = list(filter(is_name, table.columns))
     terms = []
     for meaning in named:
         kinds = f"list_transform({f'written_{meaning}' if meaning in LISTS else f'[written_{meaning}]'}, "
@@ -266,6 +267,8 @@ def _json_names(connection: duckdb.DuckDBPyConnection, table: Table) -> dict[str
         if least is not None and not text_names and not whole:
             raise no_names(table, meaning, least)
         types[meaning] = "VARCHAR" if text_names >= whole else "BIGINT"
+    if "clicked_items" in types:  # they are items, of which there may be few
+        types["clicked_items"] = types["items"]
     return types
 
 
@@ -295,13 +298,12 @@ def _plainer(meaning: str, kind: str) -> str:
 
 
 INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT")
-NAMES = ("context", "items", "item", "impression")
 
 
 def _family(meaning: str, kind: str) -> str:
     """What the types of a column have in common in all files: for names, whether they are text or integers."""
     element = kind.removesuffix("[]")
-    if meaning not in NAMES:
+    if not is_name(meaning):
         return kind[len(element) :]
     # The largest unsigned integers do not fit signed ones.
     return ("integer" if element in INTEGERS and element != "UBIGINT" else element) + kind[len(element) :]
@@ -316,6 +318,17 @@ def name_as(meaning: str, kind: str, table: Table) -> str:
     if kind.startswith("ENUM") or kind == "UUID":
         return f"{meaning}::varchar"
     raise no_names(table, meaning, kind)
+
+
+def context_as(table: Table, source: "OpenTable") -> str:
+    """The context, made of several columns where it has them."""
+    return composed([name_as(meaning, source.types[meaning], table) for meaning in context_meanings(table)])
+
+
+def context_type(table: Table, source: "OpenTable") -> str:
+    """DuckDB's type of the context in the source: text where it is made of several columns."""
+    meanings = context_meanings(table)
+    return source.types[meanings[0]] if len(meanings) == 1 else "VARCHAR"
 
 
 def no_names(table: Table, meaning: str, kind: str) -> LogError:

@@ -1,11 +1,13 @@
 """Which lists of a log are rejected, and how many: from the view `source` to `lists` and `checked`."""
 
+from collections.abc import Mapping
+
 import duckdb
 
 from prudent.base.errors import LogError
-from prudent.engines.duckdb.open import INTEGERS, OpenTable, name_as
+from prudent.engines.duckdb.open import INTEGERS, OpenTable, context_as, context_type, name_as
 from prudent.engines.sql import rules
-from prudent.logs.log import REASONS, Log
+from prudent.logs.log import CLICKED, LISTS, REASONS, Log
 from prudent.storage.manifest import Tally
 
 
@@ -15,20 +17,53 @@ def lists(log: Log, source: OpenTable) -> str:
 
 
 def _from_lists(log: Log, source: OpenTable) -> str:
-    for meaning in ("items", "clicks"):
+    columns = [meaning for meaning in log.columns if meaning in LISTS]
+    for meaning in columns:
         if not source.types[meaning].endswith("[]"):
             raise not_a_list(log, meaning, source.types[meaning])
-    items, clicks = source.types["items"][:-2], source.types["clicks"][:-2]
-    name, click = name_as("items", items, log), _click("clicks", clicks)
+    kinds = {meaning: source.types[meaning][:-2] for meaning in columns}
+    name = name_as("items", kinds["items"], log)
+    clicks, fault = _clicks(log, kinds)
     return f"""
-        select {name_as("context", source.types["context"], log)} as context,
+        select {context_as(log, source)} as context,
             {"items" if name == "items" else f"list_transform(items, lambda items: {name})"} as items,
-            {"clicks" if click == "clicks" else f"list_transform(clicks, lambda clicks: {click})"} as clicks,
+            {clicks} as clicks,
             {"" if log.propensity is None else f"{_propensities(source.types['propensity'])} as propensity,"}
             {_segments(log, "{0}::varchar as {0}")}
-            1 as copies, {rules.list_fault(source.kind == "jsonl")} as fault
+            1 as copies, {rules.list_fault(source.kind == "jsonl", fault)} as fault
         from source
     """
+
+
+def _clicks(log: Log, kinds: Mapping[str, str]) -> tuple[str, str]:
+    """A 0 or 1 for each item, and what is wrong with what they are made of."""
+    if "clicks" in kinds:
+        click = _click("clicks", kinds["clicks"])
+        return "clicks" if click == "clicks" else f"list_transform(clicks, lambda clicks: {click})", ""
+    if "clicked_items" in kinds:
+        check_clicked_items(log, *(kinds[meaning] in INTEGERS for meaning in ("items", "clicked_items")))
+        clicked = "clicked_items"
+        found, outside = f"list_contains({clicked}, item)", f"not list_has_all(items, {clicked})"
+        unknown = f"list_count({clicked}) < len({clicked})"
+    else:
+        position = _position("p", kinds["clicked_positions"])
+        clicked = f"list_transform(clicked_positions, lambda p: {position})"
+        first = log.first_position
+        found = f"list_contains({clicked}, k - 1 + {first})"
+        outside = f"list_min({clicked}) < {first} or list_max({clicked}) >= len(items) + {first}"
+        unknown = f"list_count({clicked}) < len(clicked_positions)"
+    fault = rules.clicked_fault(next(m for m in kinds if m in CLICKED), f"{unknown} or {outside}")
+    return f"list_transform(items, lambda item, k: {found}::tinyint)", fault
+
+
+def check_clicked_items(log: Log, items_whole: bool, clicked_whole: bool) -> None:
+    """Raise where items are text, and clicked items integers, or the other way round."""
+    if items_whole != clicked_whole:
+        kinds = ["integers" if whole else "text" for whole in (items_whole, clicked_whole)]
+        raise LogError(
+            f"The items in {log.items!r} are {kinds[0]}, and those clicked in {log.clicked_items!r} {kinds[1]}. "
+            "Convert one of them: 7 and '7' are two names."
+        )
 
 
 def not_a_list(log: Log, meaning: str, kind: str) -> LogError:
@@ -42,9 +77,11 @@ def not_a_list(log: Log, meaning: str, kind: str) -> LogError:
 def _from_rows(log: Log, source: OpenTable) -> str:
     # Rows without an impression id belong to no list. They are one group, which keeps none of its rows and counts each
     # of them as a rejected list.
-    odd = source.kind == "jsonl"
+    odd, first = source.kind == "jsonl", log.first_position
     fault = rules.row_fault(
-        odd=odd, whole="positions = rows and least = 1 and most = rows and not repeated", repeated="repeated"
+        odd=odd,
+        whole=f"positions = rows and least = {first} and most = rows - 1 + {first} and not repeated",
+        repeated="repeated",
     )
     return f"""
         select first_context as context, items, clicks, {"" if log.propensity is None else "propensity,"}
@@ -62,12 +99,12 @@ def _from_rows(log: Log, source: OpenTable) -> str:
                 count(distinct position) < count(position) as repeated
             from (
                 select impression, {"odd," if odd else ""}
-                    {name_as("context", source.types["context"], log)} as context,
+                    {context_as(log, source)} as context,
                     {name_as("item", source.types["item"], log)} as item,
                     {_click("click", source.types["click"])} as click,
                     {"" if log.propensity is None else "try_cast(propensity as double) as propensity,"}
                     {_segments(log, "{0}::varchar as {0}")}
-                    {_position(source.types["position"])} as position
+                    {_position("position", source.types["position"])} as position
                 from source
             )
             group by impression
@@ -75,12 +112,11 @@ def _from_rows(log: Log, source: OpenTable) -> str:
     """
 
 
-def _position(kind: str) -> str:
+def _position(column: str, kind: str) -> str:
     """An integer, or null; a cast alone would round 1.5 to 2, and true is no position in JSON either."""
-    number = "try_cast(position as double)"
-    return (
-        "null" if kind == "BOOLEAN" else f"case when {number} = floor({number}) then try_cast(position as bigint) end"
-    )
+    number = f"try_cast({column} as double)"
+    whole = f"case when {number} = floor({number}) then try_cast({column} as bigint) end"
+    return "null::bigint" if kind == "BOOLEAN" else whole
 
 
 def _segments(log: Log, template: str) -> str:
@@ -92,7 +128,7 @@ def checked(log: Log, source: OpenTable) -> str:
     """The lists, each with the number of the reason to reject it, or 0."""
     items = source.types["items"] if log.layout == "lists" else source.types["item"]
     # Only text files contain NUL bytes by accident; elsewhere the search would cost time and find nothing.
-    kinds = {"context": source.types["context"], "items": items} if source.kind in ("csv", "jsonl") else {}
+    kinds = {"context": context_type(log, source), "items": items} if source.kind in ("csv", "jsonl") else {}
     text = [name for name, kind in kinds.items() if kind.startswith("VARCHAR")]
     number = None
     if log.propensity is not None:

@@ -23,9 +23,12 @@ from prudent.engines.spark.count import fresh_session
 from prudent.engines.spark.engine import Spark
 from prudent.engines.spark.errors import JAVA_ERRORS, first_line, messages
 from prudent.engines.spark.open import escaped
+from prudent.engines.sql.contexts import composed
+from prudent.logs.log import Candidates
 from prudent.storage.counts_file import COLUMNS
 from prudent.storage.filesystem import Location, find, replacing_folder, total_size, write_text
 from prudent.storage.manifest import IN_FOLDER, Manifest
+from prudent.storage.quoting import backquoted
 
 _BYTES = 16_000_000  # of counts files for a task to be worth its start
 _ROWS = 1_000_000  # of counts that a task holds at a time; a context with more is held whole
@@ -172,13 +175,14 @@ def _without_pandas() -> Iterator[None]:
 
 @contextmanager
 def opened_counts(
-    engine: Spark, files: Mapping[Location, int], candidates: "str | PathLike[str] | DataFrame | None" = None
+    engine: Spark, files: Mapping[Location, int], candidates: Candidates | None = None
 ) -> Iterator[Contexts]:
     """The sum of counts files, each with its weight; what Spark raises in the block becomes an error of one line."""
     name = ", ".join(file.name for file in files)
     session = fresh_session(engine.running, {"spark.sql.execution.arrow.maxRecordsPerBatch": "100000"})
     try:
-        rows = _rows(session, files, _offer(engine, session, candidates), candidates)
+        offer = None if candidates is None else _offer(engine, session, candidates)
+        rows = _rows(session, files, offer, "" if candidates is None else name_of(candidates.source))
         per_context = _per_context(rows).persist()
         try:
             yield Contexts(session, rows, per_context)
@@ -189,7 +193,7 @@ def opened_counts(
         raise LogError(f"Spark cannot rank {name}: {first_line(messages(error)[-1])}.") from error
 
 
-def _rows(session: SparkSession, files: Mapping[Location, int], offer: DataFrame | None, candidates: Any) -> DataFrame:
+def _rows(session: SparkSession, files: Mapping[Location, int], offer: DataFrame | None, name: str) -> DataFrame:
     groups: dict[int, list[Location]] = {}
     for file, weight in files.items():
         groups.setdefault(weight, []).append(file)
@@ -200,7 +204,7 @@ def _rows(session: SparkSession, files: Mapping[Location, int], offer: DataFrame
         tables.append(_cells(table).selectExpr(*_KEYS, f"n * {weight}L as n", f"{offer is None} as eligible"))
     rows = reduce(DataFrame.unionAll, tables)
     if offer is not None:
-        _check_offer(offer, rows, name_of(candidates))
+        _check_offer(offer, rows, name)
         nothing = "0 as position", "0 as prev", "false as click", "false as more", "0L as n", "true as eligible"
         rows = rows.unionAll(offer.selectExpr("context", "item", *nothing))
     # Ranges rather than hashes: the rows of one task then follow those of the task before it.
@@ -226,12 +230,18 @@ def _tasks(session: SparkSession, files: Sequence[Location]) -> int:
     return max(1, min(most, max(session.sparkContext.defaultParallelism, total_size(files) // _BYTES)))
 
 
-def _offer(engine: Spark, session: SparkSession, candidates: Any) -> DataFrame | None:
-    if candidates is None or isinstance(candidates, DataFrame):
+def _offer(engine: Spark, session: SparkSession, table: Candidates) -> DataFrame:
+    candidates = table.source
+    if not isinstance(candidates, DataFrame):
+        if not isinstance(candidates, str | PathLike):
+            raise UsageError(
+                f"Candidates are Parquet files or a DataFrame of Spark, not a {type(candidates).__name__}."
+            )
+        candidates = session.read.parquet(*escaped(find(fspath(candidates), engine.filesystem)))
+    if len(table.context) == 1:
         return candidates
-    if not isinstance(candidates, str | PathLike):
-        raise UsageError(f"Candidates are Parquet files or a DataFrame of Spark, not a {type(candidates).__name__}.")
-    return session.read.parquet(*escaped(find(fspath(candidates), engine.filesystem)))
+    _check_columns(candidates, (*table.context, "item"), name_of(table.source), ())
+    return candidates.selectExpr(f"{composed([backquoted(name) for name in table.context])} as context", "item")
 
 
 def name_of(candidates: Any) -> str:

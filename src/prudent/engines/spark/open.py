@@ -20,12 +20,12 @@ from pyspark.sql import functions as F  # noqa: N812 (as everybody calls it)
 from pyspark.sql.types import ArrayType, DataType, IntegralType
 
 from prudent.base.errors import LogError
-from prudent.engines.duckdb.open import CSV_HEAD, NAMES, csv_header, delimiter, no_names
+from prudent.engines.duckdb.open import CSV_HEAD, csv_header, delimiter, no_names
 from prudent.engines.spark.errors import JAVA_ERRORS, explain, explain_file
 from prudent.logs import formats
 from prudent.logs.formats import HEAD, Format, find_files, one_format, path_names
-from prudent.logs.json_lines import BOM, LISTS
-from prudent.logs.log import Log
+from prudent.logs.json_lines import BOM
+from prudent.logs.log import LISTS, Log, is_name
 from prudent.storage import filesystem
 from prudent.storage.filesystem import Location, has_scheme, locate
 from prudent.storage.quoting import backquoted
@@ -174,7 +174,7 @@ def _family(meaning: str, kind: DataType) -> str:
     """What the types of a column have in common in all files: for names, whether they are text or integers."""
     if isinstance(kind, ArrayType):
         return f"list of {_family(meaning, kind.elementType)}"
-    if meaning not in NAMES:
+    if not is_name(meaning):
         return "any"
     return "integer" if isinstance(kind, IntegralType) else kind.simpleString()
 
@@ -302,7 +302,7 @@ def _survey(lines: DataFrame, log: Log, files: Sequence[Location]) -> dict[str, 
     )
     no_list = [f"schema_of_variant({m}) <> 'VOID' and {_names(m)} is null" for m in log.columns if m in LISTS]
     broken = F.col("broken") | F.coalesce(twice, F.lit(False)) | F.expr(" or ".join(["false", *no_list]))
-    named = [meaning for meaning in log.columns if meaning in NAMES]
+    named = list(filter(is_name, log.columns))
     row = lines.agg(
         F.min(F.when(F.coalesce(broken, F.lit(False)), F.col("file"))).alias("broken"),
         *[F.expr(f"sum(size(filter({_names(m)}, name -> {_IS_TEXT})))").alias(f"text_{m}") for m in named],
@@ -317,6 +317,8 @@ def _survey(lines: DataFrame, log: Log, files: Sequence[Location]) -> dict[str, 
         if kind is not None and not text and not whole:
             raise no_names(log, meaning, kind)
         kinds[meaning] = _TEXT if text >= whole else _WHOLE
+    if "clicked_items" in kinds:  # they are items, of which there may be few
+        kinds["clicked_items"] = kinds["items"]
     return kinds
 
 

@@ -17,27 +17,45 @@ from pyspark.sql.types import (
 )
 
 from prudent.base.errors import LogError
-from prudent.engines.duckdb.open import NAMES, no_names
-from prudent.engines.duckdb.reject import not_a_list
+from prudent.engines.duckdb.open import no_names
+from prudent.engines.duckdb.reject import check_clicked_items, not_a_list
 from prudent.engines.spark.open import OpenTable
 from prudent.engines.sql import rules
-from prudent.logs.json_lines import LISTS
-from prudent.logs.log import Log
+from prudent.engines.sql.contexts import composed
+from prudent.logs.log import CLICKED, LISTS, Log, context_meanings, is_name
 
 
 def lists_of(log: Log, source: OpenTable) -> DataFrame:
     """One row per list: context, items, clicks, the fault that it has before it is checked, and its copies."""
     # Files may write clicks in different types: every frame gets the same types before they are united.
     rows = reduce(DataFrame.unionByName, [_typed(frame, log) for frame in source.frames])
-    return _from_lists(rows) if log.layout == "lists" else _from_rows(rows)
+    return _from_lists(rows, log) if log.layout == "lists" else _from_rows(rows, log.first_position)
 
 
-def _from_lists(rows: DataFrame) -> DataFrame:
-    fault = rules.list_fault("odd" in rows.columns)
-    return rows.selectExpr("context", "items", "clicks", f"{fault} as fault", "1L as copies")
+def _from_lists(rows: DataFrame, log: Log) -> DataFrame:
+    clicks, clicked = _clicks(rows, log)
+    fault = rules.list_fault("odd" in rows.columns, clicked)
+    return rows.selectExpr("context", "items", f"{clicks} as clicks", f"{fault} as fault", "1L as copies")
 
 
-def _from_rows(rows: DataFrame) -> DataFrame:
+def _clicks(rows: DataFrame, log: Log) -> tuple[str, str]:
+    """A 0 or 1 for each item, and what is wrong with what they are made of."""
+    if "clicks" in rows.columns:
+        return "clicks", ""
+    (form,) = set(CLICKED) & set(rows.columns)
+    if form == "clicked_items":
+        kinds = dict(rows.dtypes)
+        check_clicked_items(log, *(kinds[meaning] != "array<string>" for meaning in ("items", form)))
+        found, outside = f"array_contains({form}, item)", f"size(array_except({form}, items)) > 0"
+    else:
+        first = log.first_position
+        found = f"array_contains({form}, k + {first}L)"
+        outside = f"array_min({form}) < {first} or array_max({form}) >= size(items) + {first}"
+    fault = rules.clicked_fault(form, f"exists({form}, one -> one is null) or {outside}")
+    return f"transform(items, (item, k) -> cast({found} as int))", fault
+
+
+def _from_rows(rows: DataFrame, first: int) -> DataFrame:
     # Rows without an impression id belong to no list. They are one group, which keeps none of its rows and counts each
     # of them as a rejected list.
     odd = "odd" in rows.columns
@@ -54,7 +72,7 @@ def _from_rows(rows: DataFrame) -> DataFrame:
     positions = "filter(shown.position, position -> position is not null)"
     fault = rules.row_fault(
         odd=odd,
-        whole="shown.position = sequence(1L, rows)",
+        whole=f"shown.position = sequence({first}L, rows - 1 + {first})",
         repeated=f"size(array_distinct({positions})) < size({positions})",
     )
     return grouped.selectExpr(
@@ -72,8 +90,10 @@ def _from_rows(rows: DataFrame) -> DataFrame:
 def _typed(frame: DataFrame, log: Log) -> DataFrame:
     """Names as text or integers, clicks and positions as integers; null where the value is none."""
     kinds = {field.name: field.dataType for field in frame.schema.fields}
-    columns = [f"{_column(meaning, kinds[meaning], log)} as {meaning}" for meaning in log.columns]
-    return frame.selectExpr(*columns, *(["odd"] if "odd" in kinds else []))
+    columns = {meaning: _column(meaning, kinds[meaning], log) for meaning in log.columns}
+    context = composed([columns.pop(meaning) for meaning in context_meanings(log)])
+    typed = [f"{column} as {meaning}" for meaning, column in {"context": context, **columns}.items()]
+    return frame.selectExpr(*typed, *(["odd"] if "odd" in kinds else []))
 
 
 def _column(meaning: str, kind: DataType, log: Log) -> str:
@@ -82,13 +102,16 @@ def _column(meaning: str, kind: DataType, log: Log) -> str:
     if meaning == "position":
         return _position(meaning, kind)
     if meaning not in LISTS:
-        return _name(meaning, kind, log, meaning) if meaning in NAMES else _click(meaning, kind)
+        return _name(meaning, kind, log, meaning) if is_name(meaning) else _click(meaning, kind)
     if isinstance(kind, NullType):
-        return f"cast({meaning} as array<{'string' if meaning in NAMES else 'int'}>)"
+        return f"cast({meaning} as array<{'string' if is_name(meaning) else 'int'}>)"
     if not isinstance(kind, ArrayType):
         raise not_a_list(log, meaning, kind.simpleString())
     element = kind.elementType
-    one = _name("one", element, log, meaning) if meaning in NAMES else _click("one", element)
+    if meaning == "clicked_positions":
+        one = _position("one", element)
+    else:
+        one = _name("one", element, log, meaning) if is_name(meaning) else _click("one", element)
     return meaning if one == "one" else f"transform({meaning}, one -> {one})"
 
 

@@ -10,9 +10,18 @@ from collections.abc import Collection
 from prudent.logs.log import CODE, ODD
 
 
-def list_fault(odd: bool) -> str:
-    """The fault of one row in the layout ``lists``, where `odd` says whether the source has a column of that name."""
-    return f"case when odd then {CODE[ODD]} else 0 end" if odd else "0"
+def list_fault(odd: bool, clicked: str = "") -> str:
+    """The fault of one row in the layout ``lists``, where `odd` says whether the source has a column of that name.
+
+    `clicked` is what `clicked_fault` makes.
+    """
+    whens = f"{f'when odd then {CODE[ODD]}' if odd else ''} {clicked}"
+    return f"case {whens} else 0 end" if whens.strip() else "0"
+
+
+def clicked_fault(column: str, outside: str) -> str:
+    """What is wrong with a list of what was clicked, where `outside` is the condition that it is not in its list."""
+    return f"when {column} is null then {CODE['clicks missing']} when {outside} then {CODE['click outside its list']}"
 
 
 def row_fault(*, odd: bool, whole: str, repeated: str) -> str:

@@ -39,4 +39,6 @@ def read_log(source: Any, format: str, **settings: Any) -> Log:
     for name in settings:
         if name not in known:
             raise UsageError(f"The format {format} has no setting {name} (--{name.replace('_', '-')}): leave it out.")
+    if not isinstance(settings.get("context", ""), str):
+        raise UsageError(f"The format {format} takes one context (--context), not several.")
     return reader(source, **settings)

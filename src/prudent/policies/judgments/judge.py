@@ -16,7 +16,7 @@ from prudent.counts.index import Part
 from prudent.counts.max_rejected import MAX_REJECTED
 from prudent.counts.sampling import samples
 from prudent.engines.duckdb.engine import DuckDB
-from prudent.logs.log import Candidates
+from prudent.logs.log import Candidates, table_context
 from prudent.policies.judgments.grades import QUANTILES, check_thresholds, confidence, grade, log_thresholds
 from prudent.policies.judgments.judgments import COLUMNS, Judgments
 from prudent.policies.plan import Plan, check_request, columns, learn
@@ -74,7 +74,7 @@ def judge(
         check_outputs(source, candidates, to, None)
     days: dict[str, Any] = {"since": since, "until": until, "half_life": half_life}
     counts = as_counts(source, engine=engine, max_rejected=max_rejected, **days, **log)
-    table = None if candidates is None else Candidates(candidates)
+    table = None if candidates is None else Candidates(candidates, table_context(source, log))
     names = counts.index if table is None else counts.number(table)
     sampled = samples(names)
     plan = learn(request, measure(names, counts.tally.lists, 0), counts, lambda: sampled)
