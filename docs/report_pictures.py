@@ -36,7 +36,7 @@ def main() -> None:
             reduced_motion="reduce",  # a page that still scrolls is somewhere else when it is measured
         )
         page.goto(Path(folder, "report.html").as_uri())
-        bottom = page.locator("#change figure").bounding_box()
+        bottom = page.locator("#who .wide").first.bounding_box()
         assert bottom is not None
         page.screenshot(
             path=HERE / "_static" / "report.png",

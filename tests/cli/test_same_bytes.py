@@ -36,6 +36,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         Path("rules.json").write_text(json.dumps({"keep_first": 1, "at_most": {"kind": 2}, "item_groups": "items.csv"}))
         kinds = "select distinct unnest(items) as item, item % 3 as kind from 'log.parquet' order by all"
         duckdb.execute(f"copy ({kinds}) to 'items.csv' (header)")
+        Path("names.csv").write_text("item,name,image,link\n0,Zero,https://x.example/0.png,https://x.example/0\n")
         prudent.rank(counts, "cm").write("old.parquet")
         prudent.rank(counts, "pbm").write("policy.parquet", "scores.parquet")
         prudent.judge(counts, to="judgments.parquet")
@@ -75,7 +76,8 @@ def gate_contexts() -> Any:
 
 
 def report() -> Any:
-    prudent.report("policy.parquet", HOLDOUT, to="python/report.html", train="train.parquet")
+    named: dict[str, Any] = {"names": "names.csv", "remote_images": True}
+    prudent.report("policy.parquet", HOLDOUT, to="python/report.html", train="train.parquet", **named)
 
 
 def simulate() -> None:
@@ -169,7 +171,10 @@ COMMANDS: Mapping[str, tuple[tuple[str, ...], Call]] = {
         gate_contexts,
     ),
     "report": (
-        ("report", "policy.parquet", "--log", "holdout.parquet", "--train", "train.parquet", "-o", "{to}/report.html"),
+        (
+            *("report", "policy.parquet", "--log", "holdout.parquet", "--train", "train.parquet"),
+            *("--names", "names.csv", "--remote-images", "-o", "{to}/report.html"),
+        ),
         report,
     ),
     "export": (

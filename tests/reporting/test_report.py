@@ -61,6 +61,7 @@ def test_its_estimates_are_those_of_evaluate_and_its_verdict_that_of_gate(folder
     verdict = gate(policy, log, confidence=0.9, seed=3)
     word = {"pass": "The gate passes", "fail": "The gate fails", "unknown": "The gate cannot tell"}[verdict.verdict]
     shown = {"verdict": verdict.verdict, "word": word, "why": verdict.why, "min_lift": 0.0}
+    assert data["verdict"].pop("plain").startswith("The new lists are expected to get")
     assert data["verdict"] == {**shown, "acknowledged": [], "segments": []}
 
 

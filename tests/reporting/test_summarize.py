@@ -13,7 +13,7 @@ from prudent.evaluation.evaluate import Evaluation
 from prudent.evaluation.intervals import Estimate
 from prudent.evaluation.verdict import Verdict
 from prudent.reporting import render
-from prudent.reporting.summarize import BUDGET, MOST_CONTEXTS, MOST_PLACES
+from prudent.reporting.contexts import BUDGET, MOST_CONTEXTS, MOST_PLACES
 from prudent.storage.manifest import Manifest
 from tests.reporting.small import LISTS, MANIFEST, NO, UNKNOWN, ranked, summary
 from tests.strategies import count, table
@@ -184,7 +184,7 @@ def test_why_there_is_no_comparison_turns_nothing_around_and_is_told_to_its_end(
 
 def test_the_headline_says_in_words_what_decides() -> None:
     assert summary()["headline"]["in_words"] == "doubly robust"
-    assert "by the doubly robust estimate, <code>dr</code>" in render(summary())
+    assert "By the estimator <code>dr</code> (doubly robust)" in render(summary())
 
 
 def test_a_log_of_other_contexts_does_not_tell_how_many_lists_differ() -> None:

@@ -41,6 +41,17 @@ def report_command(
         list[str] | None,
         typer.Option(help="Log or counts the policy was trained on, for impressions and clicks; repeatable."),
     ] = None,
+    names: Annotated[
+        str | None,
+        typer.Option(
+            help="File with the column item and any of name, image (a file beside it) and link; a row with a context "
+            "in place of an item names that."
+        ),
+    ] = None,
+    remote_images: Annotated[
+        bool, typer.Option("--remote-images", help="Images may be addresses: the browser loads them with the page.")
+    ] = False,
+    time: Annotated[str | None, option("--time", help="Column of the time in the logs, for their dates.")] = None,
     title: Annotated[str | None, typer.Option(help="Headline of the page.")] = None,
     estimator: Annotated[
         str | None, option("--estimator", "-e", help="The estimator of the gate: {estimators}.")
@@ -55,7 +66,17 @@ def report_command(
 
     One file that opens from disk, without a network.
     """
-    settings = only_set(scores=scores, train=train, title=title, estimator=estimator, confidence=confidence, seed=seed)
+    settings = only_set(
+        scores=scores,
+        train=train,
+        names=names,
+        remote_images=remote_images,
+        time=time,
+        title=title,
+        estimator=estimator,
+        confidence=confidence,
+        seed=seed,
+    )
     settings |= rule.settings | days.settings | columns.settings
     with busy("Evaluating and explaining"):
         data = prudent.report(policy, log, to=to, engine=columns.engine, **settings)

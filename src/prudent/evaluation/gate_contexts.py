@@ -17,13 +17,14 @@ from prudent.click_models.rewards import ObservedReward
 from prudent.counts.max_rejected import MAX_REJECTED
 from prudent.engines.duckdb.engine import DuckDB
 from prudent.evaluation.confounding_by_segment import SegmentTest
-from prudent.evaluation.direct import Direct, direct, rewards, slopes
+from prudent.evaluation.direct import Direct, direct
 from prudent.evaluation.estimators import Estimator, estimators
 from prudent.evaluation.evaluate import DECIDES
 from prudent.evaluation.gate import gate_holdout, gate_settings
 from prudent.evaluation.holdout_log import HoldoutLog, PolicyLike, open_holdout
 from prudent.evaluation.intervals import Settings
-from prudent.evaluation.item_posterior import ItemCounts, count_items, fit_prior, posterior_of
+from prudent.evaluation.item_posterior import ItemCounts
+from prudent.evaluation.list_differences import list_differences
 from prudent.evaluation.refusals import MIN_SUPPORT, read_acknowledged
 from prudent.evaluation.verdict import Decision, Outcome, Verdict
 from prudent.logs.formats import find_files, is_paths
@@ -193,33 +194,12 @@ def better_lists(
     Clicks at places that change may be overstated by the share `hidden`, as in `prudent.evaluation.sensitivity`.
     """
     held = fit.held
-    other = replace(held, target=incumbent, known=np.ones(held.contexts, bool))
-    mine, theirs = count_items(held, fit.fitted), count_items(other, fit.fitted)
-    both = ItemCounts(*(np.concatenate(pair) for pair in zip(mine, theirs, strict=True)))
-    prior = fit_prior(both, np.concatenate([fit.supported, np.ones(held.contexts, bool)]))
-    theta, variance = np.zeros(len(held.pair_context)), np.zeros(len(held.pair_context))
-    for counts, target in ((theirs, incumbent), (mine, held.target)):
-        posterior, there = posterior_of(counts, prior), target >= 0
-        theta[target[there]] = posterior.theta[there]
-        # ΣVar(y)/(Σx)² with Var(y) = xθ(1 − xθ): what is examined half of the time says less than half as many lists.
-        certain = np.divide(
-            counts.squares, counts.examined, out=np.ones_like(counts.examined), where=counts.examined > 0
-        )
-        spread = posterior.theta * (1 - posterior.theta * certain)
-        variance[target[there]] = (spread / (posterior.strength + 1))[there]
-    earned, slope = [], np.zeros(len(held.pair_context))
-    beside = np.where(np.arange(held.length) < held.upto[:, None], incumbent, -1)  # as far down as both have items
-    for sign, target in ((1.0, held.target), (-(1 + min_lift), beside)):
-        there = target >= 0
-        own = np.where(there, theta[target], 0.0)
-        earned.append(rewards(fit.fitted, own, fit.reward))
-        slope[target[there]] += sign * slopes(fit.fitted, own, fit.reward, np.ones(own.shape))[there]
-    doubt = np.sqrt(np.bincount(held.pair_context, slope**2 * variance, minlength=held.contexts))
-    goal = (1 + min_lift) * earned[1].sum(axis=1)
+    lists = list_differences(held, fit.fitted, incumbent, fit.supported, fit.reward, min_lift)
+    goal = (1 + min_lift) * lists.incumbent.sum(axis=1)
     # Of the reward any-click, the list is the place.
-    stays = np.where(held.target == beside, earned[0], 0.0).sum(axis=1) if fit.reward == "clicks" else 0.0
-    reach = ndtri(confidence) * doubt + hidden * np.maximum(0.0, goal - stays)
-    return fit.supported & (earned[0].sum(axis=1) - goal > reach), theirs
+    stays = np.where(held.target == lists.beside, lists.policy, 0.0).sum(axis=1) if fit.reward == "clicks" else 0.0
+    reach = ndtri(confidence) * lists.doubt + hidden * np.maximum(0.0, goal - stays)
+    return fit.supported & (lists.gain(min_lift) > reach), lists.counts
 
 
 def _wide(table: IntArray, other: IntArray) -> IntArray:

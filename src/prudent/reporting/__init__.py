@@ -28,7 +28,11 @@ from prudent.evaluation.refusals import MIN_SUPPORT, read_acknowledged
 from prudent.logs.formats import find_files
 from prudent.logs.log import Log, as_log
 from prudent.policies.policy import Policy, as_policy
+from prudent.reporting.changes import traffic, winners_and_losers
+from prudent.reporting.labels import Labels
+from prudent.reporting.period import read_period
 from prudent.reporting.render import render
+from prudent.reporting.segments import estimate_segments
 from prudent.reporting.summarize import summarize
 from prudent.storage.counts_file import Piece
 from prudent.storage.files import TemporaryFolder, check_output, replacing
@@ -49,6 +53,9 @@ def report(
     since: date | str | None = None,
     until: date | str | None = None,
     half_life: float | str | None = None,
+    names: Any = None,
+    remote_images: bool = False,
+    time: str | None = None,
     title: str = TITLE,
     estimator: str | Estimator = DECIDES,
     reward: ObservedReward = "clicks",
@@ -68,12 +75,19 @@ def report(
 
     policy, log
         Objects or paths. The log is a holdout: the policy was not trained on it. `columns` are arguments of `as_log`,
-        such as the names of the columns of both logs, and a ``segment`` as in `prudent.gate`.
+        such as the names of the columns of both logs, and a ``segment`` as in `prudent.gate`, by which the lift is also
+        shown.
     scores
         Where the policy is a path, the file of its scores, which explain items that are not listed.
     train, since, until, half_life
         The training log, or its counts and their days, as in `prudent.rank`; a policy fresh from `rank` has them.
         Without them, incumbent lists come from the holdout, and clicks of single items are not shown.
+    names
+        A path or table with the column ``item`` and any of ``name``, ``image`` (a file in the folder of the table) and
+        ``link``; a row with a ``context`` in place of an item names that. With `remote_images` images may also be
+        addresses, which a browser loads whenever the page is opened.
+    time
+        Column of the time in both logs, for their first and last day.
     estimator, min_lift, min_support, acknowledge, personalised
         As in `prudent.gate`.
     reward, confidence, seed
@@ -98,10 +112,14 @@ def report(
     days = {name: value for name, value in (("since", since), ("until", until), ("half_life", half_life)) if value}
     train = _open_training(train, engine, max_rejected, days, columns)
     read = [file for one in (log, train) if isinstance(one, Log) and one.in_files for file in find_files(one.names)]
-    check_output(to, [*policy.files, *read, *(train.files if isinstance(train, Counts) else ())], parquet=False)
+    labels = Labels(names, remote_images=remote_images, engine=engine)
+    counted_from = train.files if isinstance(train, Counts) else ()
+    check_output(to, [*policy.files, *read, *counted_from, *labels.files], parquet=False)
+    logs = {"holdout": log, "training log": train}
+    periods = {what: read_period(one, time, engine) for what, one in logs.items() if time and isinstance(one, Log)}
 
     counts = policy.counts
-    holdout, counted = _holdout(policy, log, engine, max_rejected, folder, train is None and counts is None)
+    holdout, counted, accepted = _holdout(policy, log, engine, max_rejected, folder, train is None and counts is None)
     every = {str(one): one for one in (*map(parse, DEFAULTS), chosen)}
     evaluation = evaluate_holdout(holdout, list(every.values()), settings)
     verdict = gate_holdout(holdout, chosen, gate_by, min_lift, min_support, acknowledge, personalised)
@@ -115,7 +133,21 @@ def report(
         _check_train(policy, counts)
     shown = cast(Counts, counted) if counts is None else counts  # the holdout was counted where there are no others
     comparison = _compare(policy, holdout, train if isinstance(train, Log) else None, lists, engine)
-    data = summarize(policy, shown, check(shown), evaluation, verdict, comparison, title, counts is not None)
+    data = summarize(
+        policy,
+        shown,
+        check(shown),
+        evaluation,
+        verdict,
+        comparison,
+        title,
+        counts is not None,
+        labels=labels,
+        shares=traffic(holdout.lists),
+        changes=winners_and_losers(holdout, chosen, reward),
+        segments=[] if accepted is None else estimate_segments(policy, holdout.log, accepted, engine, chosen, settings),
+        periods=periods,
+    )
     with replacing(to) as part:
         part.write_text(render(data), encoding="utf-8")
     return data
@@ -135,7 +167,7 @@ def _open_training(
 
 def _read_once(log: Log, engine: DuckDB, max_rejected: float, to: Path) -> tuple[Log, Tally]:
     """The accepted lists of a log in a temporary Parquet file, which all steps read in its place, and the tally."""
-    tally = engine.lists(log, f"select {list_columns(log)}, 1 as n from shown", to)  # noqa: S608 (fixed names)
+    tally = engine.lists(log, f"select {list_columns(log)}, 1 as n from shown", to)
     tally = replace(tally, left_out=log.left_out)
     check_tally(tally, log, max_rejected)
     if not tally.lists:
@@ -154,16 +186,19 @@ def _count_with_lists(log: Log, engine: DuckDB, max_rejected: float) -> tuple[Co
 
 def _holdout(
     policy: Policy, log: Any, engine: DuckDB, max_rejected: float, folder: TemporaryFolder, counted: bool
-) -> tuple[HoldoutLog, Counts | None]:
-    """The holdout, read once, and its counts where they are needed."""
-    if not isinstance(log, Log) or not counted:
-        return read_holdout(policy, log, engine, max_rejected), None  # which explains why counts will not do
+) -> tuple[HoldoutLog, Counts | None, Path | None]:
+    """The holdout, read once; its counts where they are needed; and a file of its accepted lists if it has segments."""
+    if not isinstance(log, Log) or not (counted or log.segments):
+        return read_holdout(policy, log, engine, max_rejected), None, None  # which explains why counts will not do
     if log.propensity is None and not log.segments:
         counts, lists = _count_with_lists(log, engine, max_rejected)
-        return read_holdout(policy, log, engine, max_rejected, read=(counts.tally, lists)), counts
-    accepted, tally = _read_once(log, engine, max_rejected, folder.path / "holdout.parquet")
+        return read_holdout(policy, log, engine, max_rejected, read=(counts.tally, lists)), counts, None
+    file = folder.path / "holdout.parquet"
+    accepted, tally = _read_once(log, engine, max_rejected, file)
     holdout = replace(read_holdout(policy, accepted, engine, max_rejected), log=log, tally=tally)
-    return holdout, replace(count(accepted, engine=engine), tally=tally, origin=tuple(log.names))
+    if not counted:
+        return holdout, None, file
+    return holdout, replace(count(accepted, engine=engine), tally=tally, origin=tuple(log.names)), file
 
 
 def _check_train(policy: Policy, counts: Counts) -> None:

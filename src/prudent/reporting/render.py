@@ -3,7 +3,7 @@ r"""From plain data to one HTML file that needs nothing else.
 Names are untrusted and always escaped. They reach the page as text, which jinja escapes, and in a block of JSON that no
 browser runs, where ``<``, ``>``, ``&`` and ``'`` are written as ``\u003c`` and so on; the script inserts them by
 `textContent` only. As a second defence, the content security policy allows no script and no style but the two whose
-hashes it names, and loads nothing.
+hashes it names, and loads nothing; only where the user asks for images of other servers, it allows images.
 """
 
 import hashlib
@@ -29,7 +29,8 @@ def render(data: Mapping[str, Any]) -> str:
             style=style,
             script=script,
             policy=f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; "
-            "img-src data:; base-uri 'none'; form-action 'none'",
+            f"img-src data:{' https: http:' if data['labels']['remote_images'] else ''}; base-uri 'none'; "
+            "form-action 'none'",
             explored=data["contexts"],
             lifts=forest([(one["estimator"], one["lift_low"], one["lift"], one["lift_high"]) for one in estimates]),
             rates=by_position(positions["observed"], [("predicted", positions["fitted"])]),
@@ -66,6 +67,8 @@ def _template() -> Any:
         "percent": percent,
         "signed": lambda share: percent(share, signed=True),
         "short": number,
+        "change": lambda clicks: number(clicks, 1 if abs(clicks) < 10 else 0, signed=True),
+        "chance": lambda share: f"below {percent(0.01, 0)}" if share < 0.01 else percent(share, 0),
         "several": several,
         "count": lambda n: number(n, 0),
         "unbroken": lambda text: text.replace(" ± ", "\u00a0±\u00a0"),

@@ -6,36 +6,24 @@ sure that none of them turns into markup.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
-from math import isfinite
 from typing import Any
 
 from prudent.base.errors import UsageError
-from prudent.base.text import MISSING, as_cell, number, plain, visible
+from prudent.base.text import MISSING, as_cell, number, percent, plain, visible
 from prudent.bounds import bounds
 from prudent.click_models import click_models
 from prudent.click_models.base import lists_by_position
-from prudent.click_models.check import FEW_IMPRESSIONS, Health
+from prudent.click_models.check import Health
 from prudent.click_models.comparison import Comparison
 from prudent.counts.counts import Counts
 from prudent.evaluation.estimators import estimators
 from prudent.evaluation.evaluate import Evaluation, in_words
 from prudent.evaluation.verdict import Verdict
-from prudent.policies.explain import Candidate, Explanation, explain
 from prudent.policies.list_bound import list_promise
-from prudent.policies.policy import Name, Policy
-from prudent.reporting.render import embedded
+from prudent.policies.policy import Policy
+from prudent.reporting.contexts import MOST_PLACES, explore, finite
+from prudent.reporting.labels import Labels
 from prudent.storage.manifest import Manifest
-
-MOST_CONTEXTS = 300
-"""Contexts shown in detail, the most frequent first."""
-MOST_CANDIDATES = 30
-"""Candidates of a context, besides those in one of its two lists or with the most clicks."""
-MOST_PLACES = 50
-"""Positions of a list and of a chart."""
-BUDGET = 1_400_000
-"""Bytes for contexts and candidates, so that the page stays below 2 MB."""
-MOST_FALLEN = 12
-"""Items that a ranking by click-through rate would list."""
 
 
 def summarize(
@@ -47,6 +35,12 @@ def summarize(
     comparison: Comparison | str,
     title: str,
     trained: bool,
+    *,
+    labels: Labels | None = None,
+    shares: Mapping[str, float] | None = None,
+    changes: Mapping[str, Any] | None = None,
+    segments: Sequence[Mapping[str, Any]] = (),
+    periods: Mapping[str, tuple[str, str]] | None = None,
 ) -> dict[str, Any]:
     """All that the page shows.
 
@@ -54,9 +48,17 @@ def summarize(
         Of the training log, if `trained`, or of the holdout.
     comparison
         Or why there is none.
+    labels
+        Names, images and links of items, and names of contexts.
+    shares, changes, segments
+        `changes.traffic`, `changes.winners_and_losers` and `segments.estimate_segments`.
+    periods
+        First and last day of logs, by what they are.
     """
+    labels = labels or Labels()
     summary = policy.manifest.results.get("summary", {})
-    explored = _explore(policy, counts)
+    named = None if changes is None else _named(changes, labels)  # first, for there is room for some images only
+    explored = explore(policy, counts, labels)
     return {
         "title": visible(title),
         "version": policy.manifest.prudent,
@@ -70,18 +72,26 @@ def summarize(
         "verdict": {
             "verdict": verdict.verdict,
             "word": _WORDS[verdict.verdict],
+            "plain": _in_plain_words(verdict),
             "why": verdict.why,
             "acknowledged": [plain(one) for one in verdict.acknowledged],
             "min_lift": verdict.min_lift,
             "segments": [plain(str(one)) for one in verdict.segments],
         },
         "headline": _headline(evaluation, verdict),
+        "traffic": shares,
+        "changes": named,
+        "segments": [
+            {**one, "name": visible(one["name"]), "values": [*map(_segment, one["values"])]} for one in segments
+        ],
+        "periods": _periods(policy, periods or {}),
         "estimates": [asdict(one) for one in evaluation.estimates],
         "evaluated": evaluation.manifest.to_json(),
         "health": _health(health, trained),
         "positions": _positions(policy, health, comparison),
         "comparison": _comparison(comparison) if isinstance(comparison, Comparison) else {"why": plain(comparison)},
         "contexts": explored,
+        "labels": {"given": bool(labels), "remote_images": labels.remote_images, "notes": labels.notes},
         "promises": [*_promises(policy)],
         "settings": [*_settings(policy.manifest), *_settings(evaluation.manifest, "evaluation.")],
         "glossary": {
@@ -94,10 +104,60 @@ def summarize(
 _WORDS = {"pass": "The gate passes", "fail": "The gate fails", "unknown": "The gate cannot tell"}
 
 
+def _in_plain_words(verdict: Verdict) -> str:
+    """The verdict without the terms of statistics."""
+    one = verdict.estimate
+    if verdict.verdict == "unknown" or one.lift is None or one.lift_low is None:
+        return "This log cannot show whether the new lists are better. Why, is below."
+    reward = "clicks" if one.reward == "clicks" else "lists with a click"
+    change = percent(abs(one.lift))
+    if not change.strip("0.%"):
+        expected = f"The new lists are expected to get as many {reward} as today's."
+    else:
+        expected = (
+            f"The new lists are expected to get {change} {'more' if one.lift > 0 else 'fewer'} {reward} than today's."
+        )
+    sure = (
+        f"It is {percent(verdict.confidence, 0)} sure that the change is at least {percent(one.lift_low, signed=True)}"
+    )
+    if verdict.verdict == "pass":
+        return f"{expected} {sure}."
+    return f"{expected} {sure}, which is not above the required {percent(verdict.min_lift, signed=True)}."
+
+
 def _headline(evaluation: Evaluation, verdict: Verdict) -> dict[str, Any]:
     """The estimate of the gate's estimator, with a two-sided interval; that of the gate is one-sided."""
     chosen = next((one for one in evaluation if one.estimator == verdict.estimate.estimator), verdict.estimate)
     return {**asdict(chosen), "in_words": in_words(chosen.estimator)}
+
+
+def _periods(policy: Policy, periods: Mapping[str, tuple[str, str]]) -> list[tuple[str, str]]:
+    """First and last day of the logs: as they were read, or as the manifest of the policy has them."""
+    lines = {what: f"{first} to {last}" if first != last else first for what, (first, last) in periods.items()}
+    for role, source in policy.manifest.sources.items():
+        if source.days is not None:
+            lines.setdefault(f"{role} log" if role == "training" else role, str(source.days))
+    return [*lines.items()]
+
+
+def _segment(one: Mapping[str, Any]) -> dict[str, Any]:
+    return {**one, "value": "(none)" if one["value"] is None else visible(one["value"]), "why": plain(one["why"])}
+
+
+def _named(changes: Mapping[str, Any], labels: Labels) -> dict[str, Any]:
+    """Winners and losers with the names that people know."""
+    named = dict(changes)
+    kinds = [kind for kind in ("winners", "losers", "risks") if kind in changes]
+    known = labels.of_contexts([one["context"] for kind in kinds for one in changes[kind]])
+    for kind in kinds:
+        named[kind] = [
+            {**one, "context": visible(one["context"]), "name": known.get(one["context"], "")} for one in changes[kind]
+        ]
+    kinds = [kind for kind in ("items_up", "items_down") if kind in changes]
+    about = labels.of_items([one["item"] for kind in kinds for one in changes[kind]])
+    for kind in kinds:
+        named[kind] = [{**one, **labels.shown(one["item"], about)} for one in changes[kind]]
+    return named
 
 
 # --- the log ----------------------------------------------------------------------------------------------------------
@@ -151,113 +211,15 @@ def _comparison(comparison: Comparison) -> dict[str, Any]:
         "scores": [
             {
                 "model": one.model,
-                "log_likelihood": _number(one.log_likelihood),
-                "perplexity": _number(one.perplexity),
-                "conditional_perplexity": _number(one.conditional_perplexity),
-                "by_position": [_number(value) for value in one.by_position[:MOST_PLACES]],
+                "log_likelihood": finite(one.log_likelihood),
+                "perplexity": finite(one.perplexity),
+                "conditional_perplexity": finite(one.conditional_perplexity),
+                "by_position": [finite(value) for value in one.by_position[:MOST_PLACES]],
                 "why": one.why,
                 "reference": one.reference,
             }
             for one in comparison.scores
         ],
-    }
-
-
-# --- contexts in detail -----------------------------------------------------------------------------------------------
-
-
-def _explore(policy: Policy, counts: Counts) -> dict[str, Any]:
-    """The most frequent contexts, within the budget, and what a ranking by click-through rate would list there."""
-    frequent = _most_frequent(policy)
-    lists = _logged(counts, frequent)
-    explained = explain(policy, frequent, counts, most=MOST_CANDIDATES) if frequent else []
-    shown: list[dict[str, Any]] = []
-    size = 0
-    for one in explained:
-        entry = _entry(one, lists.get(one.context, 0.0))
-        size += len(embedded(entry).encode())
-        if size > BUDGET and shown:
-            break
-        shown.append(entry)
-    return {
-        "total": len(policy),
-        "shown": shown,
-        "lists": sum(entry["lists"] for entry in shown),
-        "all_lists": float(counts.index.lists_of.sum()),
-        "dropped": len(explained) - len(shown),
-        "notes": list(explained[0].notes) if explained else [],
-        "scale": max((_top(one) for one in explained[: len(shown)]), default=1.0),
-        "fallen": _fallen(explained, lists),
-    }
-
-
-def _most_frequent(policy: Policy) -> list[Name]:
-    """The contexts whose listed items have the most impressions."""
-    shown = policy.lists().aggregate("context, sum(impressions) as shown", "context")
-    return [context for context, _ in shown.order("shown desc, context").limit(MOST_CONTEXTS).fetchall()]
-
-
-def _logged(counts: Counts, contexts: Sequence[Name]) -> dict[Name, float]:
-    """Logged lists of each context."""
-    index = counts.index
-    return {context: float(index.lists_of[number]) for context, number in index.find(contexts).items()}
-
-
-def _entry(one: Explanation, lists: float) -> dict[str, Any]:
-    beyond = [other for other in one.candidates if not _within(other)]
-    candidates = [other for other in one.candidates if _within(other)]
-    return {
-        "name": visible(one.context),
-        "lists": round(lists),
-        "more": len(beyond),
-        "rows": [_row(other) for other in candidates],
-    }
-
-
-def _within(one: Candidate) -> bool:
-    """Whether its positions, if it has any, are among the first `MOST_PLACES`."""
-    places = [place for place in (one.rank, one.incumbent) if place is not None]
-    return not places or min(places) <= MOST_PLACES
-
-
-def _row(one: Candidate) -> list[Any]:
-    """As the page's script reads it; a list takes half the bytes of an object."""
-    numbers = (_number(value) for value in (one.lower, one.mean, one.upper))
-    counts = (None if value is None else round(value) for value in (one.impressions, one.clicks))
-    return [visible(one.item), one.incumbent, one.rank, *counts, *numbers, one.why]
-
-
-def _top(one: Explanation) -> float:
-    ends = [end for row in one.candidates for end in (row.upper, row.mean, row.lower) if end is not None]
-    return max([min(1.0, end) for end in ends if isfinite(end)], default=1.0)
-
-
-def _fallen(explained: Iterable[Explanation], lists: Mapping[Name, float]) -> dict[str, Any]:
-    """The items that a ranking by click-through rate would list instead: how many, and the first of some contexts."""
-    fallen = [(one, one.fallen_for) for one in explained]
-    every = [item for _, items in fallen for item in items]
-    first = [
-        {
-            "context": visible(one.context),
-            "lists": round(lists.get(one.context, 0.0)),
-            "item": visible(items[0].item),
-            "clicks": round(items[0].clicks or 0),
-            "impressions": round(items[0].impressions or 0),
-            "ctr": _number(items[0].ctr),
-            "lower": _number(items[0].lower),
-            "why": items[0].why,
-        }
-        for one, items in fallen
-        if items
-    ]
-    return {
-        "known": any(other.clicks is not None for one, _ in fallen for other in one.candidates),
-        "missed": len(every),
-        "rare": sum(1 for item in every if (item.impressions or 0) < FEW_IMPRESSIONS),
-        "few": FEW_IMPRESSIONS,
-        "contexts": len(first),
-        "explored": len(fallen),
-        "first": first[:MOST_FALLEN],
     }
 
 
@@ -301,8 +263,3 @@ def _short(value: object) -> str:
     if value == "":
         return MISSING
     return f"{value:.4g}".replace("-", "−") if isinstance(value, float) else as_cell(value)
-
-
-def _number(value: float | None) -> float | None:
-    """Six digits, so that three digits round as those of the number itself; None where it is not finite."""
-    return None if value is None or not isfinite(value) else float(f"{value:.6g}")

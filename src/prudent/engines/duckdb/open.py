@@ -234,7 +234,7 @@ def _open_jsonl(connection: duckdb.DuckDBPyConnection, table: Table, files: Sequ
             odd.append(f"({meaning} is null and written_{meaning} is not null)")
         types[meaning] = kind + ("[]" if meaning in LISTS else "")
     connection.execute(
-        f"create or replace temp view source as select *, {' or '.join(odd)} as odd "
+        f"create or replace temp view source as select *, {' or '.join(odd) or 'false'} as odd "
         f"from (select *, {', '.join(named)} from written)"
     )
     return OpenTable("jsonl", types, files)
@@ -250,6 +250,8 @@ _JSON_NAME = {
 def _json_names(connection: duckdb.DuckDBPyConnection, table: Table) -> dict[str, str]:
     """Whether most names are text or integers. All names are counted, which reads the files twice."""
     named = list(filter(is_name, table.columns))
+    if not named:
+        return {}
     terms = []
     for meaning in named:
         kinds = f"list_transform({f'written_{meaning}' if meaning in LISTS else f'[written_{meaning}]'}, "

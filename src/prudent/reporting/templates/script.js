@@ -2,8 +2,8 @@
 (() => {
   // Names are untrusted: they become text nodes, never markup.
   const SVG = "http://www.w3.org/2000/svg";
-  const {contexts, total} = JSON.parse(document.getElementById("data").textContent);
-  const [ITEM, INCUMBENT, RANK, IMPRESSIONS, CLICKS, LOWER, MEAN, UPPER, WHY] = Array(9).keys();
+  const {contexts, total, items, images} = JSON.parse(document.getElementById("data").textContent);
+  const [ITEM, INCUMBENT, RANK, IMPRESSIONS, CLICKS, LOWER, MEAN, UPPER, WHY, LABEL] = Array(10).keys();
   const search = document.getElementById("search");
   const only = document.getElementById("only");
   const found = document.getElementById("found");
@@ -20,6 +20,17 @@
   const el = (tag, attributes = {}, ...children) => make(document.createElement(tag), attributes, children);
   const svg = (tag, attributes = {}, ...children) => make(document.createElementNS(SVG, tag), attributes, children);
   const name = (text) => el("bdi", {title: text}, text);
+  const label = (row) => items[row[LABEL]] ?? ["", "", null];
+  const called = (id, text) => text ? el("bdi", {title: id}, text) : name(id);  // as people know it, or as the log does
+  const thumb = (image) => image === null ? null : el("img", {class: "thumb", src: images[image], alt: "", width: 36, height: 36,
+    loading: "lazy", referrerpolicy: "no-referrer"});
+  const item = (row) => {
+    const [text, link, image] = label(row);
+    const shown = called(row[ITEM], text);
+    return el("span", {class: "thing"}, thumb(image), el("span", {},
+      /^https?:/i.test(link) ? el("a", {href: link, rel: "noopener noreferrer nofollow", referrerpolicy: "no-referrer", target: "_blank"}, shown) : shown,
+      text ? " " : null, text ? el("bdi", {class: "id"}, row[ITEM]) : null));
+  };
   const count = (n) => n === null ? "–" : n.toLocaleString("en");
   const number = (x) => x === null ? "–" : x.toFixed(3).replace("-", "−");
   const plural = (n, what) => `${count(n)} ${what}${n === 1 ? "" : "s"}`;
@@ -30,10 +41,10 @@
   // --- finding a context
 
   const fold = (text) => text.normalize("NFKD").replace(/\p{M}/gu, "").toLowerCase();
-  const folded = contexts.map((context) => fold(context.name));
+  const folded = contexts.map((context) => fold(`${context.label ?? ""} ${context.name}`));
   const options = contexts.map((context, i) => {
     const option = el("li", {role: "option", id: `context-${i}`, "aria-selected": "false"},
-      name(context.name), el("span", {class: "lists"}, plural(context.lists, "list")));
+      called(context.name, context.label), el("span", {class: "lists"}, plural(context.lists, "list")));
     option.addEventListener("click", () => { activate(i); open(i); });
     return option;
   });
@@ -94,7 +105,7 @@
 
   const column = (rows, by, badged) => el("ol", {}, ...rows.map((row) =>
     el("li", row[RANK] === null ? {class: "gone"} : {},
-      el("span", {class: "no"}, String(row[by])), name(row[ITEM]), badged(row) ? badge(row) : null)));
+      el("span", {class: "no"}, String(row[by])), called(row[ITEM], label(row)[0]), badged(row) ? badge(row) : null)));
 
   const sides = (context) => {
     const before = placed(context.rows, INCUMBENT), after = placed(context.rows, RANK);
@@ -164,7 +175,7 @@
       ...some.map((row) => el("tr", {role: "row"},
         cell("place n", row[RANK] === null ? "–" : String(row[RANK])),
         cell("place before n", row[INCUMBENT] === null ? "–" : String(row[INCUMBENT])),
-        el("th", {scope: "row", role: "rowheader", class: "item"}, name(row[ITEM])),
+        el("th", {scope: "row", role: "rowheader", class: "item"}, item(row)),
         pictured(cell("picture", picture(row, scale))),
         cell("lower n", number(row[LOWER])),
         cell("counts n", `${count(row[CLICKS])} / ${count(row[IMPRESSIONS])}`),
@@ -185,12 +196,12 @@
     opened = i;
     options[i].setAttribute("aria-selected", "true");
     const context = contexts[i];
-    announced.textContent = `${context.name} is open`;
+    announced.textContent = `${context.label ?? context.name} is open`;
     const moved = context.rows.filter((row) => row[RANK] !== null && row[INCUMBENT] !== row[RANK]).length;
     const key = (kind, text) => el("li", {}, el("span", {class: `key ${kind}`}), text);
     const spans = context.rows.some((row) => row[UPPER] !== null);
     detail.replaceChildren(
-      el("h3", {id: "chosen"}, name(context.name)),
+      el("h3", {id: "chosen"}, called(context.name, context.label)),
       el("p", {class: "summary"}, `${plural(context.lists, "logged list")}; `
         + (moved ? `${count(moved)} of ${plural(placed(context.rows, RANK).length, "position")} ${moved === 1 ? "changes" : "change"}` : "the list does not change")
         + (context.more ? `; ${plural(context.more, "position")} further down ${context.more === 1 ? "is" : "are"} not shown` : "")),
