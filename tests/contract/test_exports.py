@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import psycopg
 import pytest
@@ -56,6 +57,19 @@ def read_rules(content: bytes) -> Held:
     assert all(re.fullmatch(r"PUT /_query_rules/[A-Za-z0-9._-]+", line) for line in lines[::2])
     rules = [rule for body in lines[1::2] for rule in json.loads(body)["rules"]]
     return {rule["criteria"][0]["values"][0]: rule["actions"]["ids"] for rule in rules}
+
+
+def read_bulk(content: bytes) -> Held:
+    """The documents of an index that was empty."""
+    lines = [json.loads(line, parse_constant=pytest.fail) for line in content.decode().split("\n")[:-1]]
+    actions = [action["index"]["_id"] for action in lines[::2]]
+    assert actions == [document["context"] for document in lines[1::2]]
+    return {document["context"]: document["items"] for document in lines[1::2]}
+
+
+def read_elevation(content: bytes) -> Held:
+    """What a search for each query puts on top."""
+    return {one.attrib["text"]: [doc.attrib["id"] for doc in one] for one in ElementTree.fromstring(content)}
 
 
 def read_trec(content: bytes) -> Held:
@@ -105,7 +119,9 @@ READERS: dict[str, tuple[Callable[[], AbstractContextManager[Load]], list[pytest
     "csv": (lambda: nullcontext(read_csv), []),
     "elasticsearch-rules": (lambda: nullcontext(read_rules), []),
     "jsonl": (lambda: nullcontext(read_json_lines), []),
+    "opensearch": (lambda: nullcontext(read_bulk), []),
     "redis": (through_redis, [pytest.mark.redis]),
+    "solr": (lambda: nullcontext(read_elevation), []),
     "sql": (through_postgres, [pytest.mark.postgres]),
     "trec-run": (lambda: nullcontext(read_trec), []),
 }

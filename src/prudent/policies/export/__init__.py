@@ -1,7 +1,7 @@
 """The lists of a policy in files that other programs load; each module registers a format.
 
 >>> list(formats)
-['csv', 'elasticsearch-rules', 'jsonl', 'redis', 'sql', 'trec-run']
+['csv', 'elasticsearch-rules', 'jsonl', 'opensearch', 'redis', 'solr', 'sql', 'trec-run']
 >>> str(parse("sql(table=lists)"))
 'sql(table=lists)'
 """
@@ -14,8 +14,10 @@ from prudent.base.errors import UsageError
 from prudent.engines.duckdb.engine import DuckDB
 from prudent.policies.export.base import Format, formats
 from prudent.policies.export.elasticsearch_rules import ElasticsearchRules
+from prudent.policies.export.opensearch import OpenSearch
 from prudent.policies.export.plain import Csv, JsonLines
 from prudent.policies.export.redis import Redis
+from prudent.policies.export.solr import Solr
 from prudent.policies.export.sql import Sql
 from prudent.policies.export.trec import TrecRun
 from prudent.policies.export.writing import check_name_types, format_by_ending, opened_rows, write_parts
@@ -33,7 +35,9 @@ __all__ = [
     "ElasticsearchRules",
     "Format",
     "JsonLines",
+    "OpenSearch",
     "Redis",
+    "Solr",
     "Sql",
     "TrecRun",
     "export",
@@ -54,10 +58,11 @@ def export(
 ) -> Manifest:
     """Write the lists of a policy, or judgments, or those of a file, for another program, and return the manifest.
 
-    ``format`` is ``jsonl``, ``csv``, ``trec-run``, ``elasticsearch-rules``, ``redis`` or ``sql``, with settings in
-    brackets: ``"sql(table=lists)"``. Without it, the ending of the file decides: ``.jsonl``, ``.csv``, ``.sql`` or
-    another that a format has. Judgments have formats of their own, such as ``trec-qrels``. The same policy gives the
-    same bytes. The file is written whole or not at all, and loads whole or not at all where the program supports that.
+    ``format`` is ``jsonl``, ``csv``, ``trec-run``, ``elasticsearch-rules``, ``opensearch``, ``solr``, ``redis`` or
+    ``sql``, with settings in brackets: ``"sql(table=lists)"``. Without it, the ending of the file decides: ``.jsonl``,
+    ``.csv``, ``.sql`` or another that a format has. Judgments have formats of their own, such as ``trec-qrels``. The
+    same policy gives the same bytes. The file is written whole or not at all, and loads whole or not at all where the
+    program supports that.
 
     >>> import duckdb, pathlib, prudent, tempfile
     >>> clicks = "select 'shoes' as context, ['i1', 'i2'] as items, [0, 1] as clicks from range(9)"

@@ -44,6 +44,8 @@ _PROGRAMS = {
     "es": "elasticsearch-rules",
     "elastic": "elasticsearch-rules",
     "elasticsearch": "elasticsearch-rules",
+    "os": "opensearch",
+    "elevate": "solr",
     "trec": "trec-run",
     "json": "jsonl",
     "ndjson": "jsonl",
