@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import prudent
 from prudent.base.errors import UsageError
 from prudent.click_models import DependentClick
-from prudent.click_models.continuation import count_rates
+from prudent.click_models.continuation import find_terms, sum_rates
 from prudent.click_models.evidence import Evidence
 from prudent.click_models.likelihood import posterior_mean
 from prudent.click_models.world import World, draw, make_world, pairs_of
@@ -160,7 +160,7 @@ def test_ratio_by_hand() -> None:
         *[("q", ("b", "a"), (0, 0))] * 2,
     ]
     cells = quick_counts(lists).cells
-    rates = count_rates(cells, 2)
+    rates = sum_rates(find_terms(cells, 2), 2)
     assert rates.clicks.tolist() == pytest.approx([2 * 8 / 12 + 0 * 6 / 12])
     assert rates.certain.tolist() == pytest.approx([6 * 4 / 12 + 4 * 6 / 12])
     fitted = DependentClick().fit(cells, 2)

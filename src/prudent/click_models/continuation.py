@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from prudent.base.arrays import FloatArray
+from prudent.base.arrays import FloatArray, IntArray
 from prudent.base.numerics.random_effects import shrink_to_mean
 from prudent.base.text import number
 from prudent.counts.cells import Cells
@@ -31,36 +31,78 @@ class Rates(NamedTuple):
     observed: FloatArray  # of the difference, from the clicks themselves: a single unexpected click is no evidence
 
 
-def count_rates(cells: Cells, positions: int) -> Rates:
-    """The sums over the pairs of `cells`."""
+class Terms(NamedTuple):
+    """What every pair contributes to the sums, one entry for each click position k above it."""
+
+    k: IntArray  # from 0
+    pair: IntArray
+    context: IntArray
+    clicks: FloatArray  # y, of
+    below: FloatArray  # m impressions right below a click at k
+    certain: FloatArray  # c, of
+    free: FloatArray  # n impressions without a click above
+
+    def of_ratio(self) -> tuple[FloatArray, FloatArray]:
+        """yn/(m+n) and cm/(m+n)."""
+        both = self.below + self.free
+        return self.clicks * self.free / both, self.certain * self.below / both
+
+
+def find_terms(cells: Cells, positions: int) -> Terms:
+    """The terms of `cells`."""
     free = cells.prev == 0
-    per_pair = cells.per_pair(free), cells.per_pair(free & cells.click)
+    n, c = cells.per_pair(free), cells.per_pair(free & cells.click)
     below = np.flatnonzero((cells.position == cells.prev + 1) & ~free)
     # Cells are sorted by pair and position: those of one pair right below clicks at one position stand in a row.
     starts = np.flatnonzero(np.diff(cells.pair[below] * (positions + 1) + cells.prev[below], prepend=-1))
-    size = max(0, positions - 1)
-    if not starts.size:
-        return Rates(*np.zeros((5, size)))
     pair, k = cells.pair[below][starts], cells.prev[below][starts] - 1
-    m, y = (np.add.reduceat(n, starts) for n in (cells.n[below], cells.n[below] * cells.click[below]))
-    n, c = (values[pair] for values in per_pair)
+    m, y = np.zeros((2, 0))
+    if starts.size:
+        m, y = (np.add.reduceat(n, starts) for n in (cells.n[below], cells.n[below] * cells.click[below]))
+    return Terms(k, pair, cells.context[pair], y, m, c[pair], n[pair])
+
+
+def sum_rates(terms: Terms, positions: int) -> Rates:
+    """The sums over pairs."""
+    size = max(0, positions - 1)
+    k, y, m, c, n = terms.k, terms.clicks, terms.below, terms.certain, terms.free
     both = m + n
 
     def total(values: FloatArray) -> FloatArray:
         return np.bincount(k, values, minlength=size).astype(float, copy=False)
 
-    clicks, certain = y * n / both, c * m / both
+    clicks, certain = terms.of_ratio()
     ratio = np.divide(total(clicks), total(certain), out=np.ones(size), where=total(certain) > 0)
-    per_context = np.bincount(
-        k * cells.contexts + cells.context[pair], clicks - ratio[k] * certain, minlength=size * cells.contexts
-    )
+    contexts = int(terms.context.max(initial=-1)) + 1
+    per_context = np.bincount(k * contexts + terms.context, clicks - ratio[k] * certain, minlength=size * contexts)
     return Rates(
         total(clicks),
         total(certain),
         total((y + c) * m * n / both**2 - y * c / both),
-        (per_context.reshape(size, -1) ** 2).sum(axis=1),
+        (per_context.reshape(size, -1) ** 2).sum(axis=1) if contexts else np.zeros(size),
         total((y * n**2 + c * m**2) / both**2),
     )
+
+
+def bootstrap_rates(terms: Terms, rates: Rates, replicates: int, random: np.random.Generator) -> list[Rates]:
+    """The sums of bootstrapped logs, in which the terms of every pair count as often as a Poisson number with mean 1.
+
+    Errors of the terms of different pairs are independent, so that the sums vary as those of new logs would.
+    """
+    size = len(rates.clicks)
+    groups = min(_GROUPS, int(terms.pair.max(initial=0)) + 1)
+    place = terms.pair % groups * size + terms.k
+    sums = [np.bincount(place, term, minlength=groups * size).reshape(groups, size) for term in terms.of_ratio()]
+    weights = random.poisson(1.0, (replicates, groups))
+    return [
+        rates._replace(**{name: (weight[:, None] * term).sum(axis=0) for name, term in zip(_SUMS, sums, strict=True)})
+        for weight in weights
+    ]
+
+
+_SUMS = "clicks", "certain"
+_GROUPS = 1_000
+"""Of pairs that count equally often in a bootstrapped log: as good as one group for each."""
 
 
 def fit_continuation(rates: Rates) -> tuple[FloatArray, FloatArray]:

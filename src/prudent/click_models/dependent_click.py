@@ -9,8 +9,15 @@ from scipy.special import ndtri
 
 from prudent.base.arrays import BoolArray, FloatArray, IntArray
 from prudent.base.errors import UsageError, did_you_mean
-from prudent.click_models.base import ClickModel, click_models
-from prudent.click_models.continuation import count_rates, find_doubt, fit_continuation
+from prudent.click_models.base import Bootstrap, ClickModel, click_models
+from prudent.click_models.continuation import (
+    Rates,
+    bootstrap_rates,
+    find_doubt,
+    find_terms,
+    fit_continuation,
+    sum_rates,
+)
 from prudent.click_models.evidence import Evidence, make_evidence
 from prudent.click_models.positions import (
     by_position,
@@ -67,9 +74,8 @@ class DependentClick(ClickModel):
             return FittedDependentClick(self, positions, np.array(self.continuation[:positions]))
         if self.tail == "truncate":
             return FittedDependentClick(self, positions, _last_click_rates(cells, positions), learned=True)
-        rates = count_rates(cells.heaviest(), positions)
-        continuation, error = fit_continuation(rates)
-        continuation = _borrow_last(np.append(continuation, 0.5))
+        rates = sum_rates(find_terms(cells.heaviest(), positions), positions)
+        continuation, error = _continuation_of(rates)
         return FittedDependentClick(self, positions, continuation, error=error, learned=True, doubt=find_doubt(rates))
 
     def typical(self, positions: int) -> "FittedDependentClick":
@@ -96,13 +102,36 @@ class FittedDependentClick(FittedReader):
 
     def evidence(self, cells: Cells) -> Evidence:
         """Clicks against examinations without a click."""
-        clicks = cells.per_pair(cells.click)
-        examined = cells.per_pair(cells.click | cells.more | (cells.prev == 0))
-        if not self._truncated:
-            examined = settle(cells, partial(_Items, continuation=self.continuation), TOLERANCE).examined
+        clicks, examined = self._examined(cells)
         # A user who may have read on made every impression below a click a try.
         tries = {} if self._truncated else {"tries": cells.per_pair()}
         return make_evidence(self, cells, clicks, examined - clicks, **tries)
+
+    def _examined(self, cells: Cells) -> tuple[FloatArray, FloatArray]:
+        """Clicks and examinations of every pair."""
+        if self._truncated:
+            clicks, examined = cells.fold(
+                cells.codes.click, cells.codes.click | cells.codes.more | (cells.codes.prev == 0)
+            )
+            return clicks, examined
+        settled = settle(cells, partial(_Items, continuation=self.continuation), TOLERANCE)
+        return settled.clicks, settled.examined
+
+    def estimate(self, cells: Cells) -> FloatArray:
+        """Clicks per examination, without the rest of the evidence."""
+        clicks, examined = self._examined(cells)
+        return (clicks + 0.5) / (examined + 1)
+
+    def bootstrap(
+        self, cells: Cells, lists: ListBatch | None, replicates: int, random: np.random.Generator
+    ) -> Bootstrap:
+        """λ from bootstrapped sums."""
+        if not isinstance(self.model, DependentClick) or self._truncated:
+            return super().bootstrap(cells, lists, replicates, random)
+        terms = find_terms(cells.heaviest(), self.positions)
+        drawn = bootstrap_rates(terms, sum_rates(terms, self.positions), replicates, random)
+        members = [_continuation_of(rates)[0] for rates in drawn]
+        return Bootstrap(1.0, [FittedDependentClick(self.model, self.positions, one, learned=True) for one in members])
 
     def examined(self, attraction: FloatArray, clicks: BoolArray) -> FloatArray:
         """1 down to the last click, or anywhere in a list without one; below it, P(the user went on | no click)."""
@@ -152,6 +181,12 @@ def _last_click_rates(cells: Cells, positions: int) -> FloatArray:
     went_on = cells.click & cells.more
     onward = np.bincount(cells.position[went_on], cells.n[went_on], minlength=size)[1:]
     return _borrow_last(np.divide(onward, clicked, out=np.full(size - 1, 0.5), where=clicked > 0))
+
+
+def _continuation_of(rates: Rates) -> tuple[FloatArray, FloatArray]:
+    """λ of every position, and standard errors of all but the last."""
+    continuation, error = fit_continuation(rates)
+    return _borrow_last(np.append(continuation, 0.5)), error
 
 
 def _borrow_last(continuation: FloatArray) -> FloatArray:
