@@ -134,6 +134,20 @@ def test_only_eligible_items_are_listed(folder: Path, tmp_path: Path) -> None:
     assert all(item % 2 == 0 for context in policy for item in policy[context])
 
 
+def test_rules_hold_in_the_lists_of_every_model(folder: Path) -> None:
+    """An item of every other context is pinned to the top, whichever model the list is from."""
+    counts = prudent.count(folder / "log.parquet")
+    auto = prudent.rank(counts, "auto", bound="eb(delta=0.2)")
+    last = {context: auto[context][-1] for context in list(auto)[::2]}
+    rules = {"pin": [{"context": context, "item": item, "position": 1} for context, item in last.items()]}
+    robust = prudent.rank(counts, "robust", bound="eb(delta=0.2)", rules=rules)
+    assert {context: robust[context][0] for context in last} == last
+    first = prudent.rank(counts, "auto", bound="eb(delta=0.2)", rules=rules)
+    changed = sum(robust[context] != first[context] for context in first)
+    assert robust.manifest.results["summary"]["hedged"] == changed > 0
+    assert robust.manifest.results["rules"]["pin"]["changed"] > 0
+
+
 def test_judgments_are_those_of_auto(folder: Path) -> None:
     robust, auto = (prudent.judge(folder / "log.parquet", model) for model in ("robust", "auto"))
     assert robust.relation().fetchall() == auto.relation().fetchall()

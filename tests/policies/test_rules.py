@@ -18,7 +18,8 @@ from prudent.bounds.base import Anchor
 from prudent.click_models import Cascade, PositionBased
 from prudent.click_models.evidence import Evidence
 from prudent.policies.best_lists import best_lists, list_values
-from prudent.policies.rules.apply import Ruled, apply_rules
+from prudent.policies.robust_lists import View
+from prudent.policies.rules.apply import Ruled, apply_rules, in_shown_order, robust_ruled
 from prudent.policies.rules.match import Marks
 from prudent.policies.rules.rules import KINDS, Rules, read_rules
 from tests import reference
@@ -235,6 +236,43 @@ def test_costs_of_the_kinds_add_up(anchored: bool) -> None:
         for kind in case.rules.kinds:
             changed[kind] += int(ruled.per_context[f"ruled_{kind}"].sum())
     assert min(changed.values()) > 0
+
+
+@pytest.mark.parametrize("anchored", [False, True], ids=["sorted", "anchored"])
+def test_under_several_models_the_best_worst_case_of_the_lists_that_rules_allow(anchored: bool) -> None:
+    """Every combination of rules: the lists of two models and the incumbent list, each as brute force finds it."""
+    deciding = set()
+    for kinds in COMBINATIONS:
+        one = make_case(kinds, anchored, seed=0)
+        rng = np.random.default_rng(len(kinds))
+        other = replace(one.scores, lower=rng.random(one.stay.size), mean=rng.random(one.stay.size))
+        shown = in_shown_order(View(one.evidence, one.scores))
+        cases = [
+            one,
+            replace(one, scores=other),
+            replace(one, scores=shown.scores, stay=one.scores.lower, leads=np.zeros_like(one.leads)),
+        ]
+        views = [View(case.evidence, case.scores) for case in cases[:2]]
+        candidates = [case.ruled()[0] for case in cases]
+        incumbent = cases[2].ruled()[1]
+        robust = robust_ruled(views, candidates, incumbent, one.length)
+        size = one.length, one.contexts
+        gains = np.array(
+            [
+                [list_values(view.evidence, ruled.lists, view.scores.lower, *size) for ruled in candidates]
+                / list_values(view.evidence, incumbent, view.scores.mean, *size).clip(1e-300)
+                for view in views
+            ]
+        ).min(axis=0)
+        for context in range(one.contexts):
+            found = robust.lists.row[robust.lists.context == context].tolist()
+            expected = [expected_list(case, context) for case in cases]
+            assert found in expected, (kinds, context)
+            number = expected.index(found)
+            assert gains[number, context] == pytest.approx(gains[:, context].max(), rel=1e-6)
+            assert robust.changed[context] == candidates[number].changed[context]
+            deciding |= {number} if expected.count(found) == 1 else set()
+    assert deciding == {0, 1, 2}
 
 
 # --- from Python ------------------------------------------------------------------------------------------------------

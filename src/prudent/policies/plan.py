@@ -25,8 +25,8 @@ from prudent.policies.best_lists import best_lists, list_values
 from prudent.policies.incumbent import in_production_order
 from prudent.policies.list_arrays import Lists, as_table, only
 from prudent.policies.list_bound import list_lower_bounds
-from prudent.policies.robust_lists import View, robust_lists
-from prudent.policies.rules.apply import Ruled, apply_rules, check_positions
+from prudent.policies.robust_lists import View
+from prudent.policies.rules.apply import Ruled, apply_rules, check_positions, in_shown_order, robust_ruled
 from prudent.policies.rules.match import BoundRules
 from prudent.storage.run import NameColumn
 
@@ -248,14 +248,13 @@ class Plan:
         else:  # a rule or another click model may bring up any item
             scores = self.bound.score(evidence)
         own = best_lists(evidence, scores, self.length, part.eligible, self.max_moves, possible)
-        new, hedged = only(own, kept), np.zeros(cells.contexts, bool)
+        view, size = View(evidence, scores), (self.length, cells.contexts)
+        ruled, hedged = self._ruled(part, view, own, kept), np.zeros(cells.contexts, bool)
         if self.rivals:
-            robust = only(self._robust(part, View(evidence, scores), own, possible), kept)
-            new, hedged = robust, differences(robust, new, self.length, cells.contexts)
-        ruled = self._ruled(part, evidence, scores, new, kept)
+            alone, ruled = ruled, self._robust(part, view, ruled, possible, kept)
+            hedged = differences(ruled.lists, alone.lists, *size)
         new, kept = ruled.lists, ruled.kept
         incumbent = only(incumbent, kept)
-        size = self.length, cells.contexts
         other = differences(new, incumbent, *size)
 
         def worth(lists: Lists) -> dict[str, FloatArray]:
@@ -281,19 +280,24 @@ class Plan:
         }
         return Ranked(new, columns(evidence, scores, new.row), per_context)
 
-    def _robust(self, part: Part, view: View, own: Lists, incumbent: Lists) -> Lists:
-        """The lists that also hold under the other plausible click models."""
+    def _robust(self, part: Part, view: View, own: Ruled, incumbent: Lists, kept: BoolArray) -> Ruled:
+        """The lists that also hold under the other plausible click models, each of them under the rules."""
+        candidates = [own]
         views = [view, *(rival.score(part) for rival in self.rivals)]
-        theirs = [best_lists(*one, self.length, part.eligible, self.max_moves, incumbent) for one in views[1:]]
-        return robust_lists(views, [own, *theirs], incumbent, self.length, part.cells.contexts)
+        for one in views[1:]:
+            theirs = best_lists(*one, self.length, part.eligible, self.max_moves, incumbent)
+            candidates.append(self._ruled(part, one, theirs, kept, worth=view))
+        candidates.append(self._ruled(part, in_shown_order(view), incumbent, kept))
+        return robust_ruled(views, candidates, incumbent, self.length)
 
-    def _ruled(self, part: Part, evidence: Evidence, scores: Scores, best: Lists, kept: BoolArray) -> Ruled:
+    def _ruled(self, part: Part, view: View, best: Lists, kept: BoolArray, worth: View | None = None) -> Ruled:
         """The lists under the rules; without any, the best ones."""
+        best = only(best, kept)
         if self.rules is None:
             return Ruled(best, np.zeros(len(kept), bool), kept, {})
         marks = self.rules.marks(part)
         size = self.length, self.max_moves
-        return apply_rules(self.rules.rules, marks, evidence, scores, best, part.eligible, kept, *size)
+        return apply_rules(self.rules.rules, marks, *view, best, part.eligible, kept, *size, worth)
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """What rules do to the lists of some contexts, and what each kind of them costs."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,9 +10,11 @@ from numpy.typing import NDArray
 from prudent.base.arrays import BoolArray, FloatArray, IntArray
 from prudent.base.errors import RulesError
 from prudent.bounds import Scores
+from prudent.bounds.base import Anchor
 from prudent.click_models.evidence import Evidence
 from prudent.policies.best_lists import list_values
 from prudent.policies.list_arrays import Lists, as_table, highest
+from prudent.policies.robust_lists import View, best_worst_case, pick
 from prudent.policies.rules.constrained import Limits, constrained_lists
 from prudent.policies.rules.match import Marks
 from prudent.policies.rules.rules import Rules
@@ -65,12 +67,15 @@ def apply_rules(
     kept: BoolArray,
     length: int,
     max_moves: int | None,
+    worth: View | None = None,
 ) -> Ruled:
     """The best lists that the rules allow, from the best lists without rules.
 
     Kinds of rules come one after the other, in the order of `KINDS`: what the value of a list loses between two of them
-    is the cost of the later one. Contexts that a rule cannot change are not ranked again.
+    is the cost of the later one, by the estimates of these scores or of `worth`. Contexts that a rule cannot change are
+    not ranked again.
     """
+    worth = worth or View(evidence, scores)
     contexts = len(kept)
     before = as_table(lists, contexts, length)
     first = before
@@ -84,7 +89,7 @@ def apply_rules(
         if affected.any():
             new, lacks = constrained_lists(evidence, scores, limits, allowed, affected)
             after[affected] = as_table(new, contexts, length)[affected]
-            lost[affected] = _value(evidence, before[affected], scores) - _value(evidence, after[affected], scores)
+            lost[affected] = _value(worth, before[affected]) - _value(worth, after[affected])
             lacking[affected] = lacks > 0
         found |= {f"lost_{kind}": lost, f"ruled_{kind}": np.any(after != before, axis=1)}
         if kind == "new":
@@ -148,8 +153,31 @@ def _affected(
     return affected
 
 
-def _value(evidence: Evidence, table: IntArray, scores: Scores) -> FloatArray:
+def in_shown_order(view: View) -> View:
+    """The same with nothing that may pass an item of the incumbent list: the incumbent list is then the best."""
+    never = np.zeros(len(view.scores.lower), bool)
+    return view._replace(scores=replace(view.scores, anchor=Anchor(lambda rows: view.scores.lower[rows], never)))
+
+
+def robust_ruled(views: Sequence[View], candidates: Sequence[Ruled], incumbent: Lists, length: int) -> Ruled:
+    """The candidate with the best worst case of each context, as in `robust_lists`, with what rules did to it."""
+    contexts = len(candidates[0].kept)
+    lists = [one.lists for one in candidates]
+    chosen = best_worst_case(views, lists, incumbent, length, contexts)
+
+    def of_chosen(arrays: Sequence[NDArray[Any]]) -> NDArray[Any]:
+        return np.stack(arrays)[chosen, np.arange(contexts)]
+
+    return Ruled(
+        pick(lists, chosen),
+        of_chosen([one.changed for one in candidates]),
+        of_chosen([one.kept for one in candidates]),
+        {name: of_chosen([one.per_context[name] for one in candidates]) for name in candidates[0].per_context},
+    )
+
+
+def _value(worth: View, table: IntArray) -> FloatArray:
     """The estimated value of each list."""
     context, place = np.nonzero(table >= 0)
     lists = Lists(table[context, place], context, place + 1)
-    return list_values(evidence, lists, scores.mean, table.shape[1], len(table))
+    return list_values(worth.evidence, lists, worth.scores.mean, table.shape[1], len(table))
