@@ -100,8 +100,8 @@ INTRO = """\
 
 Every figure is a ratio of CPU times within one run, unless its name says otherwise: seconds depend on the machine and
 its load, ratios less so. Each side runs in its own process, alternating, on the same log, and the median over the
-rounds in the file of results counts. All logs are simulated, so that the ground truth is known and everybody can make
-the same log; no figure here is about real users.
+rounds in the file of results counts. Logs are simulated, so that the ground truth is known and everybody can make the
+same log; only the click models are also fitted to real clicks, where that part was measured.
 
 The page is written by `docs/benchmarks.py` from the files in `benchmarks/results`; no measured number on it is typed by
 hand. The commit that each part was measured at is in the [table of machines](#machines-versions-and-commits).
