@@ -1,8 +1,8 @@
 """Held-out log-likelihood of click models on real clicks, and the time of their fits: ours, plain loops, CLAX.
 
 All fit the lists of one day and predict those of another, of the Yandex sample in the folder PRUDENT_DATA. Ours are all
-that are registered. Plain loops are in the style of PyClick; the package of that name on PyPI moves a mouse. CLAX trains with the settings of its
-authors, with a tenth of the training lists for early stopping.
+that are registered. Plain loops are in the style of PyClick; the package of that name on PyPI moves a mouse. CLAX
+trains with the settings of its authors, with a tenth of the training lists for early stopping.
 """
 
 import os
