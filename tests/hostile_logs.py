@@ -295,6 +295,9 @@ LOGS: Mapping[str, tuple[str, str, str | None, Mapping[str, Any]]] = {
     "hostile clicked items.parquet": (".parquet", "lists", None, CLICKED | TWO),
     "hostile clicked positions.jsonl": (".jsonl", "lists", None, PLACES | TWO),
     "hostile clicked positions.parquet": (".parquet", "lists", None, {"clicked_positions": "clicked"}),
+    "hostile impressions.jsonl": (".jsonl", "impressions", None, {}),
+    "hostile impressions.csv": (".csv", "impressions", None, TWO),
+    "hostile impressions.parquet": (".parquet", "impressions", None, {"first_position": 0}),
     "hostile rows from 0.csv": (".csv", "rows", None, {"first_position": 0, **TWO}),
     "hostile rows from 0.parquet": (".parquet", "rows", None, {"first_position": 0, **TWO}),
 }

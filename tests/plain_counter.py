@@ -54,6 +54,8 @@ def count(file: Path, *, layout: str = "lists", format: str | None = None, **col
         rows: list[dict[str, Any]] = pq.read_table(file).to_pylist()
     else:
         rows = list(_json_lines(file) if kind == "jsonl" else _csv_rows(file, "\t" if kind == "tsv" else ","))
+    if layout == "impressions":
+        return _singles(_one_type(rows, form) if kind == "jsonl" else [(row, False) for row in rows], form, kind)
     typed = _one_type(rows, form) if kind == "jsonl" else [(row, False) for row in rows]
     if kind == "parquet" and form.clicked_items:
         _check_kinds(file, form)
@@ -73,8 +75,8 @@ class Form(NamedTuple):
     @property
     def names(self) -> list[str]:
         """Columns of names."""
-        if self.layout == "rows":
-            return ["impression", *self.context, "item"]
+        if self.layout != "lists":
+            return [*(["impression"] if self.layout == "rows" else []), *self.context, "item"]
         return [*self.context, "items", *([self.clicked_items] if self.clicked_items else [])]
 
     def context_of(self, row: Mapping[str, Any]) -> Any:
@@ -273,6 +275,32 @@ def _grouped(rows: Sequence[tuple[dict[str, Any], bool]], form: Form) -> Iterato
         ordered = [row for _, row in sorted(zip(known, (row for row, _ in group), strict=True), key=lambda one: one[0])]
         clicks = [as_click(row.get("click")) for row in ordered]
         yield Shown(contexts[0], [row.get("item") for row in ordered], clicks)
+
+
+def _singles(rows: Sequence[tuple[dict[str, Any], bool]], form: Form, kind: str) -> Counted:
+    """Impressions, each of which counts as a list."""
+    cells, rejected = Counter[Any](), Counter[str]()
+    for row, odd in rows:
+        context, item = form.context_of(row), row.get("item")
+        place, click = as_position(row.get("position")), as_click(row.get("click"))
+        position = None if place is None else place + 1 - form.first_position
+        if odd:
+            rejected[ODD] += 1
+        elif context is None:
+            rejected["context missing"] += 1
+        elif position is not None and position > MOST:
+            rejected["too many positions"] += 1
+        elif item is None:
+            rejected["item missing"] += 1
+        elif click not in (0, 1):
+            rejected["click other than 0 or 1"] += 1
+        elif position is None or position < 1:
+            rejected["positions other than 1, 2, 3, ..."] += 1
+        elif kind != "parquet" and any("\0" in name for name in (context, item) if isinstance(name, str)):
+            rejected["NUL byte in a name"] += 1
+        else:
+            cells[context, item, position, position, bool(click), False] += 1
+    return Counted(cells.total(), dict(rejected), cells)
 
 
 def _reason(shown: Shown, nul: bool) -> str | None:

@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import prudent
-from prudent.base.errors import LogError, UsageError, WriteError
+from prudent.base.errors import LogError, PrudentWarning, UsageError, WriteError
 from prudent.logs.log import ODD, REASONS, Layout
 from prudent.storage.counts_file import COUNTS_VERSION
 from prudent.storage.manifest import Tally
@@ -20,6 +20,7 @@ from prudent.storage.sketch import EVERYTHING
 from tests.cli import test_bad_inputs as bad
 from tests.cli.test_bad_inputs import GOOD, GOOD_ROWS, LISTS, Row
 from tests.counts.test_counts import AWKWARD, DELIMITED, IN_FILES, NUMBERED, SMALL
+from tests.counts.test_impressions import single, world
 from tests.engines.test_spark import assert_same, pytestmark  # noqa: F401 (the marks are for all tests here)
 from tests.logs.readers.test_yandex import CONTENT
 from tests.reference import LoggedList
@@ -455,6 +456,49 @@ def test_every_form_of_clicks(form: str, ending: str, folder: Path, spark: prude
     _, _, tally = same(str(file), "lists", spark, **settings)
     assert tally.lists > 0
     assert {*tally.rejected} == {"context missing", "empty list", "clicks missing", "click outside its list"}
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "csv", "parquet"])
+@pytest.mark.parametrize("grid", [False, True])
+def test_single_impressions(ending: str, grid: bool, folder: Path, spark: prudent.Spark) -> None:
+    """Good ones, and each fault; names in another order than they are sorted."""
+    good = [
+        {"context": context, "item": item, "position": position, "line": position % 3, "place": 1, "click": click}
+        for context in ("b", "ä", "a", "")
+        for item in ("z", "é", "e", "Z")
+        for position in (7, 1, 1, 3)
+        for click in (0, 1, 0)
+    ]
+    bad_ones: list[dict[str, Any]] = [{"context": None}, {"item": None}, {"click": 2}, {"click": None}]
+    bad_ones += [{"position": None, "line": None}]
+    bad_ones += [{"position": 0, "place": 0}, {"position": 2000, "line": 2000}, {"position": 2**63 - 1, "line": 2**62}]
+    bad_ones += [{"position": -(2**63), "place": 3, "line": -(2**63)}]
+    lists = [*good, *({**good[0], **one} for one in bad_ones)]
+    file = Path(f"single.{ending}")
+    if ending == "jsonl":
+        file.write_text("".join(json.dumps(one) + "\n" for one in lists))
+    elif ending == "csv":
+        lines = [",".join(good[0]), *(",".join("" if v is None else str(v) for v in one.values()) for one in lists)]
+        file.write_text("\n".join(lines) + "\n")
+    else:
+        pq.write_table(pa.Table.from_pylist(lists), file)
+    settings: dict[str, Any] = {"grid_row": "line", "grid_column": "place", "grid_width": 2} if grid else {}
+    _, _, tally = same(str(file), "impressions", spark, **settings)
+    assert tally.unit == "impression"
+    assert len(tally.rejected) == 5
+    assert tally.lists
+
+
+def test_ranking_single_impressions(folder: Path, spark: prudent.Spark) -> None:
+    """A folder of part files, ranked on Spark: the lists of DuckDB."""
+    pq.write_table(single(world()), "seen.parquet")
+    counts = prudent.count("seen.parquet", engine=spark, to="counts", layout="impressions")
+    with pytest.warns(PrudentWarning, match="Using pbm instead"):
+        policies = [
+            prudent.rank(counts, engine=spark, to="policy"),
+            prudent.rank("seen.parquet", layout="impressions"),
+        ]
+    assert policies[0] == policies[1]
 
 
 def test_positions_from_0_in_rows(folder: Path, spark: prudent.Spark) -> None:

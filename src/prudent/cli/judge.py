@@ -47,7 +47,8 @@ def judge_command(
     if as_json:
         print_json(judgments.manifest.to_json())
         return
-    say(f"{judgments.title}, from {several(judgments.manifest.sources['training'].tally.lists, 'logged list')}.")
+    tally = judgments.manifest.sources["training"].tally
+    say(f"{judgments.title}, from {several(tally.lists, f'logged {tally.unit}')}.")
     say()
     print_table(*judgments.table())
     say_wrapped(f"Mean probability that a grade is right: {percent(judgments.summary['confidence'], 0)}.")

@@ -8,8 +8,13 @@ from prudent.base.errors import UsageError
 from prudent.cli.options import Memory, Threads, column, only_set, option, settings_of
 
 LayoutOption = Annotated[
-    Literal["lists", "rows"] | None,
-    option("--layout", panel="Log", metavar="NAME", help="lists: one row per list; rows: one per impression."),
+    Literal["lists", "rows", "impressions"] | None,
+    option(
+        "--layout",
+        panel="Log",
+        metavar="NAME",
+        help="lists: one row per list; rows: one per impression, with the id of the list; impressions: without it.",
+    ),
 ]
 
 
@@ -34,9 +39,16 @@ class LogOptions:
         int | None, option("--first-position", panel="Log", help="Whether positions count from 0 or from 1.")
     ] = None
     impression: Annotated[str | None, column("--impression", "The id of the list (layout rows).")] = None
-    item: Annotated[str | None, column("--item", "The item (layout rows).")] = None
-    position: Annotated[str | None, column("--position", "The position (layout rows).")] = None
-    click: Annotated[str | None, column("--click", "The 0/1 click (layout rows).")] = None
+    item: Annotated[str | None, column("--item", "The item (layouts rows, impressions).")] = None
+    position: Annotated[str | None, column("--position", "The position (layouts rows, impressions).")] = None
+    click: Annotated[str | None, column("--click", "The 0/1 click (layouts rows, impressions).")] = None
+    grid_row: Annotated[
+        str | None, column("--grid-row", "The row of a grid, in place of the position (layout impressions).")
+    ] = None
+    grid_column: Annotated[str | None, column("--grid-column", "The column of a grid (layout impressions).")] = None
+    grid_width: Annotated[
+        int | None, option("--grid-width", panel="Log", help="Columns of the grid, which is read row by row.")
+    ] = None
     max_positions: Annotated[
         int | None, option("--max-positions", panel="Log", help="Lists with more positions are rejected.")
     ] = None

@@ -134,7 +134,7 @@ def count_command(
     if as_json:
         print_json(counts.manifest.to_json())
         return
-    say(f"Counted {several(counts.tally.lists, 'list')} into {to if engine.on_spark else counts.files[0]}.")
+    say(f"Counted {several(counts.tally.lists, counts.tally.unit)} into {to if engine.on_spark else counts.files[0]}.")
     _show_rejected(counts.tally)
     say_next("prudent", "rank", to, "-o", "policy.parquet", *(["--engine", "spark"] if engine.on_spark else []))
 
@@ -196,7 +196,7 @@ def _show_summary(manifest: "Manifest") -> None:
     settings, summary, training = manifest.settings, manifest.results["summary"], manifest.sources["training"]
     baseline = settings.get("baseline")
     ranker = baseline or f"{settings['model']} and {settings['bound']}"
-    logged = several(training.tally.lists, "logged list")
+    logged = several(training.tally.lists, f"logged {training.tally.unit}")
     say(f"{several(summary['contexts'], 'list')} by {ranker}, from {logged}.")
     _show_choice(manifest)
     _show_rejected(training.tally)

@@ -38,6 +38,7 @@ class ClickModel(Protocol):
     reward: ClassVar[Reward]  # the same as a reward
     precedence: ClassVar[int] = 100  # where held-out clicks cannot tell two models apart, auto takes the lower
     whole_lists: ClassVar[bool] = False  # whether `fit` reads `lists`
+    single_impressions: ClassVar[bool] = False  # whether cells will do of which `Cells.single` is true
     compared: ClassVar[bool] = True  # whether auto and compare try it: it predicts clicks in a way of its own
 
     def fit(self, cells: Cells, positions: int, lists: ListBatch | None = None) -> "FittedModel":
@@ -63,7 +64,17 @@ class ClickModel(Protocol):
     def evidence(self, counts: Counted) -> Evidence:
         """Fit and count in one step."""
         lists = counts.sample() if self.whole_lists else None
+        check_cells(self, counts.cells)
         return self.fit(counts.cells, counts.cells.positions, lists).evidence(counts.cells)
+
+
+def check_cells(model: ClickModel, cells: Cells) -> None:
+    """Raise where a click model needs to know what was clicked above an item, and these cells do not have it."""
+    if cells.single and not model.single_impressions:
+        raise NotIdentifiedError(
+            f"{model} needs whole lists: it reads what was clicked above and below an item. The log has single "
+            "impressions, of which it is not known which items were shown together. Use pbm.",
+        )
 
 
 @dataclass(frozen=True, eq=False)

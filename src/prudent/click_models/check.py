@@ -12,6 +12,7 @@ import numpy as np
 from prudent.base.arrays import FloatArray, IntArray
 from prudent.base.errors import LogError, NotIdentifiedError, PrudentWarning
 from prudent.base.text import percent, several
+from prudent.click_models.base import check_cells
 from prudent.click_models.examination import not_compared, per_position, position_groups, position_links
 from prudent.click_models.selection import candidates
 from prudent.counts.cells import Cells
@@ -21,6 +22,7 @@ from prudent.counts.index import Index
 from prudent.counts.max_rejected import MAX_REJECTED
 from prudent.counts.sampling import samples
 from prudent.engines.duckdb.engine import DuckDB
+from prudent.storage.manifest import Unit
 
 FEW_IMPRESSIONS = 10
 """Impressions below which a click-through rate is mostly noise."""
@@ -46,6 +48,7 @@ class Health:
     single_list_contexts: int
     position_groups: tuple[tuple[int, ...], ...]  # pbm is identified when there is one
     doubts: tuple[str, ...] = ()  # why the log contradicts a click model
+    unit: Unit = "list"  # what `lists` counts: where it is not known which items were shown together, impressions
 
     @property
     def pbm_identified(self) -> bool:
@@ -54,15 +57,18 @@ class Health:
 
     def facts(self) -> list[tuple[str, str]]:
         """Names and values as text, for a table."""
+        of_lists = [
+            ("lists without a click", percent(self.without_click)),
+            ("lists with several clicks", percent(self.several_clicks)),
+        ]
         return [
-            ("lists", f"{self.lists:,}"),
+            (f"{self.unit}s", f"{self.lists:,}"),
             ("contexts", f"{self.contexts:,}"),
             ("items", f"{self.items:,}"),
             ("context-item pairs", f"{self.pairs:,}"),
             ("positions", f"{self.positions:,}"),
             ("clicks", f"{self.clicks:,}"),
-            ("lists without a click", percent(self.without_click)),
-            ("lists with several clicks", percent(self.several_clicks)),
+            *(of_lists if self.unit == "list" else []),
             (f"pairs with fewer than {FEW_IMPRESSIONS} impressions", percent(self.rare_pairs)),
             ("impressions of items that change position", percent(self.moving_impressions)),
         ]
@@ -78,7 +84,9 @@ class Health:
         if bad:
             share = bad / (bad + self.lists)
             stop = ": count and rank stop unless --max-rejected allows it" if share > MAX_REJECTED else ""
-            verdicts.append(f"{bad:,} of {several(bad + self.lists, 'list')} were rejected ({percent(share)}){stop}.")
+            verdicts.append(
+                f"{bad:,} of {several(bad + self.lists, self.unit)} were rejected ({percent(share)}){stop}."
+            )
         if not self.lists:
             return verdicts
         if not self.clicks:
@@ -89,14 +97,14 @@ class Health:
                 f"{percent(self.rare_pairs, 0)} of context-item pairs have fewer than {FEW_IMPRESSIONS} impressions: "
                 "click-through rates are mostly noise, which lower bounds account for."
             )
-        if self.single_list_contexts:
+        if self.single_list_contexts and self.unit == "list":
             have = "context has" if self.single_list_contexts == 1 else "contexts have"
             verdicts.append(f"{self.single_list_contexts:,} {have} a single list; --min-lists 2 leaves them out.")
         return verdicts
 
     def _models(self) -> list[str]:
         """Which click models the log identifies."""
-        if self.positions == 1:
+        if self.positions == 1 and self.unit == "list":
             return ["Every list has one item: there is no position bias, and all click models agree."]
         if self.pbm_identified:
             moving = f"{percent(self.moving_impressions, 0)} of impressions are of items that change position"
@@ -106,6 +114,8 @@ class Health:
                 f"pbm (position-based) is not identified: {not_compared(self.position_groups)}. Swap a few "
                 "neighbouring items in production now and then to identify it."
             )
+        if self.unit == "impression":
+            return [pbm, "Other click models, and evaluation, need whole lists: the log has single impressions."]
         if self.several_clicks > 0:
             share = percent(self.several_clicks)
             return [pbm, f"dcm (dependent clicks): continuation is identified, {share} of lists have several clicks."]
@@ -160,8 +170,11 @@ def check(
         rare_pairs=float(total("rare_pairs") / max(1, names.pairs)),
         moving_impressions=float(total("moving") / (shown.sum() or 1.0)),
         single_list_contexts=int(np.sum(names.lists_of <= 1)),
-        position_groups=tuple(map(tuple, position_groups(links, names.positions))),
+        position_groups=tuple(
+            tuple(group) for group in position_groups(links, names.positions) if shown[np.array(group) - 1].any()
+        ),
         doubts=_doubts(counts, names) if names.clicks else (),
+        unit=counts.tally.unit,
     )
 
 
@@ -173,6 +186,7 @@ def _doubts(counts: Counts, names: Index) -> tuple[str, ...]:
         warnings.simplefilter("ignore", PrudentWarning)  # about models that nobody has chosen yet
         for model in candidates():
             with suppress(NotIdentifiedError, LogError):
+                check_cells(model, heavy.cells)
                 doubts.append(
                     model.fit(heavy.cells, names.positions, counts.sample() if model.whole_lists else None).doubt
                 )
@@ -197,8 +211,8 @@ def _sums(cells: Cells, positions: int) -> _Sums:
     impressions = cells.per_pair()
     moving = np.bincount(pair, minlength=cells.pairs) > 1
     # At the first position, `more` is whether a click follows; at the last click, `prev` is whether one came before.
-    no_click = (cells.position == 1) & ~cells.click & ~cells.more
-    later_last = cells.click & ~cells.more & (cells.prev > 0)
+    no_click = (cells.position == 1) & ~cells.click & ~cells.more & ~np.bool_(cells.single)
+    later_last = cells.click & ~cells.more & (cells.prev > 0) & ~np.bool_(cells.single)
     return _Sums(
         np.bincount(at, cells.n, minlength=positions).astype(float, copy=False),
         np.bincount(at[cells.click], cells.n[cells.click], minlength=positions).astype(float, copy=False),

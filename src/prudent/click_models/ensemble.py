@@ -47,6 +47,7 @@ class Ensemble(ClickModel):
     unit: ClassVar[str] = "that of the model"
     reward: ClassVar[Reward] = "clicks"
     whole_lists: ClassVar[bool] = False
+    single_impressions: ClassVar[bool] = False
     compared: ClassVar[bool] = False  # it predicts what its model predicts
 
     def __post_init__(self) -> None:
@@ -59,6 +60,7 @@ class Ensemble(ClickModel):
         object.__setattr__(self, "unit", model.unit)
         object.__setattr__(self, "reward", model.reward)
         object.__setattr__(self, "whole_lists", model.whole_lists)
+        object.__setattr__(self, "single_impressions", model.single_impressions)
 
     def fit(self, cells: Cells, positions: int, lists: ListBatch | None = None) -> "FittedEnsemble":
         """The model, fitted to these cells and to bootstrapped ones."""

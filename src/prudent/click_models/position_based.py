@@ -47,7 +47,8 @@ class PositionBased(ClickModel):
     the product pₖθ is ever seen): ``solver=em`` maximises the likelihood, ``solver=als`` is the paper's alternating
     least squares. ``smooth`` adds that many clicked and as many unclicked pseudo-observations to every item while
     p is fitted: 1 steepens p, because rarely clicked items stand low in lists and a pseudo-click there counts most.
-    Positions that share no item cannot be compared; then fitting is refused.
+    Positions that share no item cannot be compared; then fitting is refused. Of single impressions, a position without
+    any has the p of the next one below.
     """
 
     counts: Literal["examined", "weighted"] = "examined"
@@ -58,6 +59,7 @@ class PositionBased(ClickModel):
     unit: ClassVar[str] = "expected clicks"
     reward: ClassVar[Reward] = "clicks"
     precedence: ClassVar[int] = 1
+    single_impressions: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         for setting, known in (("counts", ("examined", "weighted")), ("solver", ("em", "als"))):
@@ -78,7 +80,11 @@ class PositionBased(ClickModel):
         if self.examination:
             return FittedPositionBased(self, positions, np.array(self.examination[:positions]))
         pair, position, shown, clicked = per_position(cells.heaviest())
-        apart = separate_positions(pair, position, shown, positions)
+        used = np.arange(1, positions + 1)
+        if cells.single:  # there may be gaps
+            used = np.union1d(position, [positions])
+            position = np.searchsorted(used, position) + 1
+        apart = [used[np.array(group) - 1].tolist() for group in separate_positions(pair, position, shown, len(used))]
         if len(apart) > 1:
             raise NotIdentifiedError(
                 f"pbm is not identified: {not_compared(apart)}. Set examination=[...], or swap a few neighbouring "
@@ -86,7 +92,7 @@ class PositionBased(ClickModel):
                 "clicks: prudent compare.",
                 parameter="examination",
             )
-        table = pair, position, shown, clicked, positions
+        table = pair, position, shown, clicked, len(used)
         covariance = None
         if self.solver == "em":
             examination, covariance = fit_em(*table, self.smooth)
@@ -98,7 +104,9 @@ class PositionBased(ClickModel):
                 f"counts=weighted divides by the examination of each position, which solver={self.solver} puts at 0 "
                 f"for {name_groups([dark])}: no often shown item was clicked there. Use counts=examined."
             )
-        return FittedPositionBased(self, positions, examination, covariance=covariance, learned=True)
+        place = np.searchsorted(used, np.arange(1, positions + 1))  # a gap takes the next position below
+        covariance = None if covariance is None else covariance[np.ix_(place, place)]
+        return FittedPositionBased(self, positions, examination[place], covariance=covariance, learned=True)
 
     def typical(self, positions: int) -> "FittedPositionBased":
         """pₖ = k^−0.7, unless it is set."""

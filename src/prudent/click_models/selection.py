@@ -165,6 +165,12 @@ def choose(lists: ListBatch) -> Choice:
     )
 
 
+def choose_single() -> Choice:
+    """The same for single impressions: the simplest model that needs no whole lists."""
+    chosen = next(model for model in candidates() if model.single_impressions)
+    return Choice(chosen, note="Single impressions do not tell click models apart, and most need whole lists.")
+
+
 REFUTED_AT = 4.0
 """Standard errors behind another model at which held-out lists refute a click model."""
 EXCLUDED = 0.01

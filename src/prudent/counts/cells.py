@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from prudent.base.arrays import BoolArray, FloatArray, IntArray
 from prudent.counts import sampling
 from prudent.engines import kernel
-from prudent.storage.run import LONGEST
+from prudent.storage.run import LONGEST, is_single
 
 
 class Codes(NamedTuple):
@@ -69,6 +69,11 @@ class Cells:
         return int(self.code.max(initial=0)) >> 16
 
     @cached_property
+    def single(self) -> bool:
+        """Whether these are single impressions, of which it is not known what was shown and clicked above."""
+        return bool(is_single(self.code[:1]).any())  # counts of both cannot be added
+
+    @cached_property
     def pair(self) -> IntArray:
         """The pair of each cell."""
         return np.repeat(np.arange(self.pairs), self.size)
@@ -105,7 +110,8 @@ class Cells:
         stride = 4 * (self.positions + 1)
         if self.positions <= _LONGEST_TABLE:
             position, rest = np.divmod(np.arange((self.positions + 1) * stride), stride)
-            possible = position > rest >> 2  # the last click is above
+            # The last click is above. Of single impressions, `prev` is the position.
+            possible = (position == rest >> 2) & (position > 0) if self.single else position > rest >> 2
             return self.code, np.where(possible, position << 16 | rest, 1 << 16), stride
         codes, number = np.unique(self.code, return_inverse=True)
         return number.astype(np.uint32), codes.astype(np.int64), 1 << 16
@@ -174,8 +180,9 @@ class Cells:
         return np.bincount(self.pair[where], self.n[where], minlength=self.pairs).astype(np.float64, copy=False)
 
     def lists_per_context(self) -> FloatArray:
-        """Logged lists of each context: every list has exactly one first position."""
-        return self.per_context(self.codes.position == 1)[0]
+        """Logged lists of each context: every list has exactly one first position, and single impressions are many."""
+        codes = self.codes
+        return self.per_context((codes.position == 1) | (codes.position == codes.prev))[0]
 
 
 _LONGEST_TABLE = 500

@@ -220,7 +220,7 @@ class Counts:
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        return f"Counts of {self.tally.lists:,} lists from {', '.join(self.origin)}"
+        return f"Counts of {self.tally.lists:,} {self.tally.unit}s from {', '.join(self.origin)}"
 
     @property
     def sql(self) -> str:

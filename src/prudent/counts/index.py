@@ -24,7 +24,7 @@ from prudent.storage.arrow import Column, ListColumn, numbers, read, stream_of
 from prudent.storage.arrow_tables import registered
 from prudent.storage.counts_file import Piece, empty_piece
 from prudent.storage.quoting import file_text
-from prudent.storage.run import NO_NAMES, NameColumn, Run
+from prudent.storage.run import NO_NAMES, NameColumn, Run, starts_list
 
 _MOST_CELLS = 2_000_000  # of a part: larger ones are not faster
 _CANDIDATE = 0  # code of the cell that marks a pair that may be shown; no position is 0
@@ -185,7 +185,7 @@ def _measure(run: Run) -> tuple[IntArray, ...]:
     eligible = total(position == 0)
     longest = np.maximum.reduceat(position, starts).astype(np.int64)
     cells = np.diff(run.first_cell) - eligible
-    lists, clicks = total(np.where(position == 1, n, 0)), total(np.where(run.code & 2, n, 0))
+    lists, clicks = total(np.where(starts_list(run.code), n, 0)), total(np.where(run.code & 2, n, 0))
     return run.pairs.astype(np.int64), eligible, cells, longest, lists, clicks
 
 

@@ -18,10 +18,10 @@ def check_tally(tally: Tally, log: Log, max_rejected: float) -> None:
     """Raise where a log has no lists, or more than `max_rejected` of them are rejected."""
     everything = tally.lists + tally.rejected_lists
     if everything == 0:
-        raise LogError(f"{log.name} has no lists: there is not a single row in it.")
+        raise LogError(f"{log.name} has no {tally.unit}s: there is not a single row in it.")
     if tally.share_rejected > max_rejected:
         raise LogError(
-            f"{tally.rejected_lists:,} of {everything:,} lists in {log.name} are rejected "
+            f"{tally.rejected_lists:,} of {everything:,} {tally.unit}s in {log.name} are rejected "
             f"({tally.share_rejected:.1%}, more than max_rejected={max_rejected:g} (--max-rejected) allows): "
             f"{'; '.join(tally.reasons)}.{_hint(tally, log)}"
         )
@@ -34,7 +34,7 @@ def _hint(tally: Tally, log: Log) -> str:
     zero = "If positions count from 0: first_position=0 (--first-position 0)."
     hints = {
         "clicks missing": "If lists without a click have no value there, write an empty list.",
-        "positions other than 1, 2, 3, ...": zero if log.first_position else "",
+        "positions other than 1, 2, 3, ...": _gaps(log) if log.layout == "rows" else zero if log.first_position else "",
         "click outside its list": zero if log.clicked_positions and log.first_position else "",
     }
     if log.layout == "lists" and flags:
@@ -44,3 +44,8 @@ def _hint(tally: Tally, log: Log) -> str:
         )
         hints |= dict.fromkeys(("items and clicks differ in length", "click other than 0 or 1"), other)
     return f" {hints[reason]}" if hints.get(reason) else ""
+
+
+def _gaps(log: Log) -> str:
+    zero = "If positions count from 0: first_position=0 (--first-position 0). " if log.first_position else ""
+    return f"{zero}If only some items of a list were logged: layout='impressions' (--layout impressions)."

@@ -21,6 +21,10 @@ def hazard(cells: Cells) -> FloatArray:
     N are its impressions, K the longest list of its context, nₖ the lists of the context that reach position k, and Rₖ
     those in which the item was not placed above k, so that it could have been shown there. An item always shown first
     has one opportunity per list, and one always shown last has K.
+
+    Of single impressions it is not known how many lists there were. Whether position k is seen is taken to be
+    independent of the items above: Rₖ/nₖ is then 1 − Σⱼ Nⱼ/nⱼ over the positions j above k, with nⱼ the impressions at
+    j, and Nⱼ those of the item. K counts the positions that have impressions: gaps offer no opportunity.
     """
     longest = np.zeros(cells.contexts, np.int64)
     size = np.bincount(cells.context, cells.size, minlength=cells.contexts).astype(np.int64)
@@ -34,9 +38,13 @@ def hazard(cells: Cells) -> FloatArray:
     lists = np.bincount(slot, cells.n, minlength=int(longest.sum()))
     per_list = np.divide(1.0, lists, out=np.zeros(lists.size), where=lists > 0)
     below = np.zeros_like(per_list)  # Σ 1/nₖ over the positions below
+    reached = np.minimum(lists, 1.0) if cells.single else per_list
     for position in range(cells.positions - 1, 0, -1):
         here = first[longest > position] + position - 1
-        below[here] = below[here + 1] + per_list[here + 1]
+        below[here] = below[here + 1] + reached[here + 1]
+    if cells.single:
+        below *= per_list
+        longest = np.bincount(np.repeat(np.arange(cells.contexts), longest), reached, minlength=cells.contexts)
     (impressions,) = cells.fold(np.ones(len(cells.codes.position)))
     taken, own = kernel.fold(cells.size, slot, cells.n, [below, per_list])
     length = longest[cells.context].astype(np.float64)

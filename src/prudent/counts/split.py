@@ -103,6 +103,7 @@ def split(
     if isinstance(log, Counts):
         raise UsageError("split needs the log itself: counts do not keep whole lists.")
     log, seed, engine = as_log(log, engine=engine, **columns), whole_number("seed", seed, 0), engine or DuckDB()
+    log.check_lists()
     folder = make_folder(to)
     paths = {name: folder / f"{name}.parquet" for name in ("train", "holdout")}
     manifests = _write_parts(log, paths, holdout, time, seed, engine)

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Protocol
 
 from prudent.logs.log import REASONS, Log
-from prudent.storage.manifest import Tally
+from prudent.storage.manifest import Tally, Unit
 
 
 class Engine(Protocol):
@@ -26,8 +26,13 @@ class Engine(Protocol):
         ...
 
 
+def unit_of(log: Log) -> Unit:
+    """What a tally of this log counts."""
+    return "impression" if log.layout == "impressions" else "list"
+
+
 def tally_of(log: Log, lists: Sequence[int]) -> Tally:
     """The tally of a log, of how many lists have which reason to be rejected, by its number; 0 is none."""
     accepted, *rejected = lists
     reasons = {reason: n for reason, n in zip(REASONS, rejected, strict=True) if n}
-    return Tally(accepted, reasons, left_out=log.left_out)
+    return Tally(accepted, reasons, left_out=log.left_out, unit=unit_of(log))

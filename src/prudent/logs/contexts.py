@@ -20,7 +20,9 @@ def context_name(*values: str | int) -> str:
 
 def context_columns(context: str | Sequence[str]) -> dict[str, str]:
     """What each column of a context means, ``context`` or ``context1``, ``context2``, ..., and its name."""
-    names = [context] if isinstance(context, str) else list(context)
+    if isinstance(context, str) or not isinstance(context, Sequence):  # what is no text is refused with other columns
+        return {"context": context}
+    names = list(context)
     if not names:
         raise UsageError("Name a column of the context: context=... (--context).")
     if len(names) == 1:

@@ -13,7 +13,7 @@ from prudent.logs.contexts import context_columns
 from prudent.logs.formats import find_files, is_paths, path_names
 from prudent.storage.filesystem import has_scheme
 
-Layout = Literal["lists", "rows"]
+Layout = Literal["lists", "rows", "impressions"]
 
 REASONS = (
     "context missing",
@@ -47,6 +47,7 @@ MOST_POSITIONS = 10_000
 _COLUMNS: dict[Layout, tuple[str, ...]] = {
     "lists": ("context", "items", "clicks"),
     "rows": ("impression", "context", "item", "position", "click"),
+    "impressions": ("context", "item", "position", "click"),
 }
 
 CLICKED = ("clicked_items", "clicked_positions")
@@ -133,7 +134,9 @@ class Log(Table):
 
     Layout ``lists``, the default, has one row per impression list: ``context``, ``items`` (a list) and ``clicks`` (a
     list of 0 and 1 of the same length). Layout ``rows`` has one row per impression: ``impression`` (the id of the
-    list), ``context``, ``item``, ``position`` and ``click``.
+    list), ``context``, ``item``, ``position`` and ``click``. Layout ``impressions`` has the same without the id: which
+    items were shown together is not known, and positions may have gaps. There, ``grid_row`` and ``grid_column`` may be
+    named in place of ``position``, for a grid of ``grid_width`` columns that is read row by row.
 
     ``clicked_items`` or ``clicked_positions``, in the layout ``lists`` and in place of ``clicks``, names a column with
     what was clicked: a list of items or of positions, empty without a click. Positions, here and in the layout
@@ -173,6 +176,9 @@ class Log(Table):
     item: str = "item"
     position: str = "position"
     click: str = "click"
+    grid_row: str | None = None
+    grid_column: str | None = None
+    grid_width: int | None = None
     propensity: str | None = None
     segment: str | Sequence[str] = ()
     max_positions: int = MAX_POSITIONS
@@ -188,6 +194,7 @@ class Log(Table):
             raise UsageError(f"first_position is {self.first_position!r}; positions count from 0 or from 1.")
         if self.clicked_items is not None and self.clicked_positions is not None:
             raise UsageError("Name clicked_items or clicked_positions, not both: they say the same.")
+        self._check_grid()
         named = list(self.columns.values())
         for name in named:
             if not isinstance(name, str):
@@ -209,9 +216,32 @@ class Log(Table):
         propensity = {} if self.propensity is None else {"propensity": self.propensity}
         return {**columns, **propensity, **self.segments}
 
+    def _check_grid(self) -> None:
+        grid = [name for name in ("grid_row", "grid_column", "grid_width") if getattr(self, name) is not None]
+        if grid and (len(grid) < 3 or self.layout != "impressions"):
+            raise UsageError(
+                "A grid needs grid_row, grid_column and grid_width (--grid-row, --grid-column, --grid-width), in the "
+                f"layout 'impressions': here there is {' and '.join(grid)}, and the layout is {self.layout!r}."
+            )
+        if grid:
+            whole_number("grid_width", self.grid_width, 1, MOST_POSITIONS)
+        if self.layout == "impressions" and (self.propensity is not None or self.segments):
+            raise UsageError("Propensities and segments are of whole lists, which the layout 'impressions' has not.")
+
+    def check_lists(self) -> None:
+        """Raise where it is not known which items were shown together."""
+        if self.layout == "impressions":
+            raise UsageError(
+                f"{self.name} has single impressions (layout 'impressions'): which items were shown together is not "
+                "known, and this needs whole lists. Rank, judge and check do not; with the id of the list in each row, "
+                "read it as layout='rows' (--layout rows)."
+            )
+
     def _named(self, meaning: str) -> dict[str, str]:
         if meaning == "context":
             return context_columns(self.context)
+        if meaning == "position" and self.grid_row is not None and self.grid_column is not None:
+            return {"grid_row": self.grid_row, "grid_column": self.grid_column}
         forms = {form: getattr(self, form) for form in CLICKED} if meaning == "clicks" else {}
         return {form: name for form, name in forms.items() if name is not None} or {meaning: getattr(self, meaning)}
 
@@ -235,9 +265,10 @@ class Log(Table):
         super().check_columns(columns, where)
 
     def _hint(self, columns: list[str]) -> str:
-        other: Layout = "rows" if self.layout == "lists" else "lists"
-        fits = set(_COLUMNS[other]) <= set(columns)
-        return f" It looks like the layout {other!r}: layout={other!r} ({_option('layout')} {other})." if fits else ""
+        fits = [other for other in _COLUMNS if other != self.layout and set(_COLUMNS[other]) <= set(columns)]
+        if not fits:
+            return ""
+        return f" It looks like the layout {fits[0]!r}: layout={fits[0]!r} ({_option('layout')} {fits[0]})."
 
 
 def recorded_names(log: Log) -> tuple[str, ...]:

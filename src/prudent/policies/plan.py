@@ -16,8 +16,8 @@ from prudent.bounds import Bound, Scores, bounds
 from prudent.bounds.base import PriorRule
 from prudent.bounds.groups import Effects
 from prudent.click_models import ClickModel, Evidence, click_models
-from prudent.click_models.base import FittedModel
-from prudent.click_models.selection import Choice, Robust, resolve
+from prudent.click_models.base import FittedModel, check_cells
+from prudent.click_models.selection import Auto, Choice, Robust, choose_single, resolve
 from prudent.counts.counts import Counts
 from prudent.counts.groupings import NO_GROUPINGS, UNGROUPED, GroupBy, Groupings
 from prudent.counts.index import Part
@@ -106,6 +106,7 @@ def learn(
 
     def fit(model: ClickModel) -> tuple[Scorer, Evidence]:
         lists = counts.sample() if model.whole_lists else None
+        check_cells(model, heavy.cells)
         return _fit_bound(request, model.fit(heavy.cells, extent.positions, lists), fair, extent.pairs, groups)
 
     (fitted, bound, groupings, effects), evidence = fit(choice.model)
@@ -161,7 +162,8 @@ def _fit_bound(
 
 def _choose(model: ClickModel, counts: Counts) -> Choice:
     """The click model, chosen by the lists that counts keep where it is `auto`."""
-    choice = resolve(model, counts.sample)
+    choice = choose_single() if counts.tally.unit == "impression" and isinstance(model, Auto) else None
+    choice = choice or resolve(model, counts.sample)
     if choice.note:
         warnings.warn(f"{choice.note} Using {choice.model} instead.", PrudentWarning, stacklevel=3)
     return choice

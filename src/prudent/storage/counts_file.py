@@ -17,8 +17,9 @@ list_clicks  of each position of each whole list: whether it was clicked
 ===========  ===========================================================================
 
 ``position`` is from 1, ``prev`` the position of the last click above or 0, ``click`` whether the item was clicked,
-``more`` whether there is a click below. Whole lists are those of the contexts of the sample (`prudent.storage.sketch`),
-null elsewhere. `cells_query` is a query for one row per cell.
+``more`` whether there is a click below. Of single impressions, whose lists are not known, ``prev`` is their own
+position, which no list has, and ``more`` is 0. Whole lists are those of the contexts of the sample
+(`prudent.storage.sketch`), null elsewhere. `cells_query` is a query for one row per cell.
 
 The footer has the version of the layout (``prudent_counts``), the `Tally` as JSON (``prudent_tally``), the manifest
 (``prudent_manifest``), a checksum of all bytes (``prudent_checksum``), and the threshold of the sample
@@ -244,7 +245,7 @@ def _check(run: Run, lists: WholeLists) -> None:
     """Raise where these cannot be counts, whoever wrote them."""
     position, prev = run.code >> 16, run.code >> 2 & LONGEST
     n = run.n.view(np.int64)
-    wrong = np.count_nonzero((n < 1) | (position < 1) | (position > LONGEST) | (prev >= position))
+    wrong = np.count_nonzero((n < 1) | (position < 1) | (position > LONGEST) | (prev > position))
     if wrong:
         raise StreamError(f"{wrong:,} of its cells have a position, prev or n that cannot be")
     if not run.pairs.all() or not run.cells.all():

@@ -19,7 +19,7 @@ from typing import Any, Literal, get_args
 import duckdb
 
 from prudent import __version__
-from prudent.base.errors import ManifestError, PrudentWarning
+from prudent.base.errors import CountsError, ManifestError, PrudentWarning
 from prudent.storage.database import Database
 from prudent.storage.digest import Digest
 from prudent.storage.files import manifest_path, reason, replacing
@@ -48,6 +48,9 @@ Kind = Literal[
 ]
 
 
+Unit = Literal["list", "impression"]
+
+
 @dataclass(frozen=True)
 class Tally:
     """How many lists of a log were counted, and how many were not, by reason.
@@ -58,9 +61,16 @@ class Tally:
     lists: int
     rejected: Mapping[str, int] = field(default_factory=dict)
     left_out: Mapping[str, int] = field(default_factory=dict)
+    unit: Unit = "list"  # single impressions, whose lists are not known, count as a list each
 
     def __add__(self, other: "Tally") -> "Tally":
-        return Tally(self.lists + other.lists, _sum(self.rejected, other.rejected), _sum(self.left_out, other.left_out))
+        if self.unit != other.unit:
+            raise CountsError(
+                "Counts of lists and counts of single impressions cannot be added: in these it is not known which "
+                "items were shown together."
+            )
+        rejected, left_out = _sum(self.rejected, other.rejected), _sum(self.left_out, other.left_out)
+        return Tally(self.lists + other.lists, rejected, left_out, self.unit)
 
     @property
     def rejected_lists(self) -> int:
@@ -80,7 +90,8 @@ class Tally:
 
     def to_json(self) -> dict[str, Any]:
         """Plain dicts and integers."""
-        return {"lists": self.lists, "rejected": dict(self.rejected), "left_out": dict(self.left_out)}
+        unit = {} if self.unit == "list" else {"unit": self.unit}
+        return {"lists": self.lists, "rejected": dict(self.rejected), "left_out": dict(self.left_out), **unit}
 
     @classmethod
     def from_json(cls, content: object) -> "Tally":
@@ -90,7 +101,10 @@ class Tally:
         lists = entries.get("lists")
         if not all(type(n) is int and n >= 0 for n in (lists, *rejected.values(), *left_out.values())):
             raise ValueError("lists, rejected and left_out have to be whole numbers, at least 0")
-        return cls(entries["lists"], rejected, left_out)
+        unit = entries.get("unit", "list")
+        if unit not in get_args(Unit):
+            raise ValueError(f"they count {unit!r}")
+        return cls(entries["lists"], rejected, left_out, unit)
 
 
 def _sum(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:

@@ -18,6 +18,19 @@ LONGEST = (1 << 14) - 1
 """Positions that a code has room for."""
 
 
+def starts_list(code: NDArray[np.uint32]) -> NDArray[np.bool_]:
+    """Whether a cell has the first position of a list, or single impressions, each of which counts as a list.
+
+    Of these it is not known what was clicked above: their ``prev`` is their own position, which no list has.
+    """
+    return np.asarray((code >> 16 == 1) | is_single(code))
+
+
+def is_single(code: NDArray[np.uint32]) -> NDArray[np.bool_]:
+    """Whether a cell has single impressions."""
+    return np.asarray((code >> 16 > 0) & (code >> 16 == (code >> 2 & LONGEST)))
+
+
 @dataclass(frozen=True)
 class NameColumn:
     """Names one after the other: the bytes of texts and where each ends, or integers."""
@@ -150,7 +163,7 @@ class Run:
     @property
     def lists(self) -> int:
         """How many lists were counted: each has exactly one first position."""
-        return int(self.n[self.code >> 16 == 1].sum())
+        return int(self.n[starts_list(self.code)].sum())
 
     @property
     def nbytes(self) -> int:

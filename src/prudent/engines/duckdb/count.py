@@ -11,10 +11,11 @@ from prudent.base.arrays import BoolArray, IntArray
 from prudent.engines import kernel
 from prudent.engines.base import tally_of
 from prudent.engines.duckdb import reject
+from prudent.engines.duckdb.impressions import count_impressions
 from prudent.engines.duckdb.open import OpenTable, opened
 from prudent.engines.kernel.merging import merge, merge_files
 from prudent.logs.log import REASONS, Log, recorded_names
-from prudent.storage.counts_file import Held, Piece, common_threshold, write_counts_file
+from prudent.storage.counts_file import Held, Piece, common_threshold, pieces_in, write_counts_file
 from prudent.storage.database import Database, memory_limit
 from prudent.storage.files import replacing, writing_temporary
 from prudent.storage.manifest import Source, Tally
@@ -28,6 +29,8 @@ _MOST = 600_000_000  # bytes of them, however much memory there is
 
 def write_counts(database: Database, log: Log, to: Path, check: Callable[[Tally], object]) -> Tally:
     """See `Engine.count`."""
+    if log.layout == "impressions":
+        return _write_impressions(database, log, to, check)
     with replacing(to) as part, database.connect(spill=part.parent) as connection:
         runs = _Runs(connection.cursor(), part.parent)
         tally = _count(connection, log, runs, check)
@@ -39,6 +42,8 @@ def hold_counts(
     database: Database, log: Log, to: Path, check: Callable[[Tally], object], most: int
 ) -> tuple[Tally, Held | None]:
     """See `DuckDB.hold`."""
+    if log.layout == "impressions":
+        return _write_impressions(database, log, to, check), None
     with writing_temporary(to.parent), database.connect(spill=to.parent) as connection:
         runs = _Runs(connection.cursor(), to.parent)
         tally = _count(connection, log, runs, check)
@@ -52,6 +57,7 @@ def read_whole_lists(
     database: Database, log: Log, check: Callable[[Tally], object], most: int | None
 ) -> tuple[Tally, Piece, str]:
     """See `DuckDB.whole_lists`."""
+    log.check_lists()
     with database.connect() as connection:
         lists = _Lists(connection.cursor(), most)
         tally = _count(connection, log, lists, check)
@@ -62,6 +68,7 @@ def hold_with_lists(
     database: Database, log: Log, to: Path, check: Callable[[Tally], object], most: int
 ) -> tuple[Tally, Held | None, Piece]:
     """See `DuckDB.hold_with_lists`."""
+    log.check_lists()
     with writing_temporary(to.parent), database.connect(spill=to.parent) as connection:
         both = _Both(_Runs(connection.cursor(), to.parent), _Lists(connection.cursor(), None))
         tally = _count(connection, log, both, check)
@@ -69,6 +76,21 @@ def hold_with_lists(
         if held is None:
             _write(connection, to, both.runs, Source(recorded_names(log), tally))
         return tally, held, both.lists.merged()[0]
+
+
+def _write_impressions(database: Database, log: Log, to: Path, check: Callable[[Tally], object]) -> Tally:
+    """The counts of single impressions, which keep no whole lists."""
+    with replacing(to) as part, database.connect(spill=part.parent) as connection:
+        grouped = part.with_name(f"{part.stem}-grouped.part")
+        try:
+            with opened(connection, log) as source:
+                tally = count_impressions(connection, log, source, grouped)
+                check(tally)
+            source_of = Source(recorded_names(log), tally)
+            write_counts_file(connection, part, pieces_in(connection.cursor(), grouped), source=source_of)
+        finally:
+            grouped.unlink(missing_ok=True)
+    return tally
 
 
 def _count(
@@ -227,6 +249,7 @@ _LETTERS = {
 
 def write_lists(database: Database, log: Log, query: str, to: Path, *, length: int | None, where: str) -> Tally:
     """See `DuckDB.lists`."""
+    log.check_lists()
     with writing_temporary(to.parent), _checking(database, log, to, where) as connection:
         connection.execute(f"create temp view shown as {reject.cut_lists(log, length)}")
         connection.execute(f"copy ({query}) to {text(to)} (format parquet, compression zstd)")

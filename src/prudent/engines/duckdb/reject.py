@@ -38,7 +38,7 @@ def _from_lists(log: Log, source: OpenTable) -> str:
 def _clicks(log: Log, kinds: Mapping[str, str]) -> tuple[str, str]:
     """A 0 or 1 for each item, and what is wrong with what they are made of."""
     if "clicks" in kinds:
-        click = _click("clicks", kinds["clicks"])
+        click = click_as("clicks", kinds["clicks"])
         return "clicks" if click == "clicks" else f"list_transform(clicks, lambda clicks: {click})", ""
     if "clicked_items" in kinds:
         check_clicked_items(log, *(kinds[meaning] in INTEGERS for meaning in ("items", "clicked_items")))
@@ -46,7 +46,7 @@ def _clicks(log: Log, kinds: Mapping[str, str]) -> tuple[str, str]:
         found, outside = f"list_contains({clicked}, item)", f"not list_has_all(items, {clicked})"
         unknown = f"list_count({clicked}) < len({clicked})"
     else:
-        position = _position("p", kinds["clicked_positions"])
+        position = position_as("p", kinds["clicked_positions"])
         clicked = f"list_transform(clicked_positions, lambda p: {position})"
         first = log.first_position
         found = f"list_contains({clicked}, k - 1 + {first})"
@@ -101,10 +101,10 @@ def _from_rows(log: Log, source: OpenTable) -> str:
                 select impression, {"odd," if odd else ""}
                     {context_as(log, source)} as context,
                     {name_as("item", source.types["item"], log)} as item,
-                    {_click("click", source.types["click"])} as click,
+                    {click_as("click", source.types["click"])} as click,
                     {"" if log.propensity is None else "try_cast(propensity as double) as propensity,"}
                     {_segments(log, "{0}::varchar as {0}")}
-                    {_position("position", source.types["position"])} as position
+                    {position_as("position", source.types["position"])} as position
                 from source
             )
             group by impression
@@ -112,7 +112,7 @@ def _from_rows(log: Log, source: OpenTable) -> str:
     """
 
 
-def _position(column: str, kind: str) -> str:
+def position_as(column: str, kind: str) -> str:
     """An integer, or null; a cast alone would round 1.5 to 2, and true is no position in JSON either."""
     number = f"try_cast({column} as double)"
     whole = f"case when {number} = floor({number}) then try_cast({column} as bigint) end"
@@ -159,7 +159,7 @@ def cut_lists(log: Log, length: int | None) -> str:
     return f"select {_segments(log, '{0}')} context, {lists} from checked where reason = 0"
 
 
-def _click(column: str, kind: str) -> str:
+def click_as(column: str, kind: str) -> str:
     """0 or 1, or null where the value is neither."""
     if kind in INTEGERS:
         return column

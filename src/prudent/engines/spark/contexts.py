@@ -276,7 +276,7 @@ def _per_context(rows: DataFrame) -> DataFrame:
     """One row per context; the rows of a context are in one task already, so that nothing is shuffled."""
     pairs = rows.groupBy("context", "item").agg(
         F.expr("count_if(position > 0) as cells"),
-        F.expr("sum(if(position = 1, n, 0)) as lists"),
+        F.expr("sum(if(position = 1 or (position > 0 and position = prev), n, 0)) as lists"),
         F.expr("sum(if(click, n, 0)) as clicks"),
         F.max("position").alias("longest"),
         F.max("eligible").alias("eligible"),

@@ -19,8 +19,9 @@ from pyspark.sql import functions as F  # noqa: N812 (as everybody calls it)
 from prudent.base.errors import LogError, UsageError
 from prudent.engines.base import tally_of
 from prudent.engines.kernel.merging import merge_files
+from prudent.engines.spark.impressions import contexts_of, impressions_of
 from prudent.engines.spark.open import escaped, is_dataframe, opened_in_spark
-from prudent.engines.spark.reject import lists_of
+from prudent.engines.spark.reject import lists_of, rows_of
 from prudent.engines.spark.tasks import count_batches, count_to_files
 from prudent.logs.log import REASONS, Log, recorded_names
 from prudent.storage.counts_file import (
@@ -34,13 +35,15 @@ from prudent.storage.counts_file import (
     common_threshold,
     counts_manifest,
     empty_piece,
+    pieces_in,
     write_counts_file,
 )
 from prudent.storage.database import Database, first_line
 from prudent.storage.files import replacing
 from prudent.storage.filesystem import Location, replacing_folder, scratch_folder, write_text
 from prudent.storage.manifest import IN_FOLDER, Source, Tally
-from prudent.storage.sketch import EVERYTHING, SAMPLE_LISTS, below, sample_threshold
+from prudent.storage.quoting import text
+from prudent.storage.sketch import EVERYTHING, NOTHING, SAMPLE_LISTS, below, sample_threshold
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
@@ -63,7 +66,11 @@ def counting(session: SparkSession, log: Log, remote: "FileSystem | None") -> "I
     # A DataFrame belongs to its session; files are read in a new one, which may have settings of ours.
     session = log.source.sparkSession if is_dataframe(log.source) else fresh_session(session, {})
     with opened_in_spark(session, log, remote) as source:
-        yield Job(session, lists_of(log, source), source.kind in ("csv", "jsonl"), log)
+        text_files = source.kind in ("csv", "jsonl")
+        if log.layout == "impressions":
+            yield Impressions(session, impressions_of(rows_of(log, source), log, text_files), text_files, log)
+        else:
+            yield Job(session, lists_of(log, source), text_files, log)
 
 
 def fresh_session(session: SparkSession, settings: Mapping[str, str]) -> SparkSession:
@@ -134,7 +141,7 @@ class Job:
             # The sample depends on how many lists each context has, and is cut when all are counted.
             _write(self._contexts(), counted.uri)
             written = self.session.read.parquet(*escaped([counted]))
-            tally = self._tally(row.tally for row in written.where(_TALLY).select("tally").collect())
+            tally = self._counted(written)
             check(tally)
             rows = written.where(_COUNTS)
             threshold = self._threshold(rows.select("context", "lists"))
@@ -145,6 +152,10 @@ class Job:
             _write(kept, part.uri)
             write_text(part.child(IN_FOLDER), counts_manifest(Source(recorded_names(self.log), tally)).to_text())
         return tally
+
+    def _counted(self, written: DataFrame) -> Tally:
+        """The tally, of what was written."""
+        return self._tally(row.tally for row in written.where(_TALLY).select("tally").collect())
 
     def _contexts(self) -> DataFrame:
         """One row per context, as counts files have it, and how many `lists` it has.
@@ -180,6 +191,39 @@ class Job:
         with Database().connect() as connection:
             connection.register("contexts", first.toArrow())
             return sample_threshold(connection, "from contexts")
+
+
+@dataclass(frozen=True)
+class Impressions(Job):
+    """The same for single impressions, which Spark groups itself: `lists` has a row for each of them."""
+
+    def write_file(self, to: Path, check: Callable[[Tally], object]) -> Tally:
+        """Count, and write one Parquet file on this machine; all that is counted comes through the driver."""
+        tally = self._counted(self.lists)
+        check(tally)
+        with (
+            replacing(to) as part,
+            Database().connect(spill=part.parent) as connection,
+            tempfile.TemporaryDirectory(prefix=".prudent-", dir=part.parent) as name,
+        ):
+            grouped = Path(name).resolve() / "contexts.parquet"
+            connection.register("contexts", self._contexts().select(*COLUMNS).toArrow())
+            connection.execute(f"copy (from contexts order by context) to {text(grouped)} (format parquet)")
+            source = Source(recorded_names(self.log), tally)
+            write_counts_file(connection, part, pieces_in(connection.cursor(), grouped), source=source)
+        return tally
+
+    def _counted(self, written: DataFrame) -> Tally:
+        numbers = [0] * (len(REASONS) + 1)
+        for row in self.lists.groupBy("fault").count().collect():
+            numbers[row["fault"]] = row["count"]
+        return tally_of(self.log, numbers)
+
+    def _contexts(self) -> DataFrame:
+        return contexts_of(self.lists)
+
+    def _threshold(self, contexts: DataFrame) -> str:
+        return NOTHING
 
 
 def _write(table: DataFrame, folder: str) -> None:

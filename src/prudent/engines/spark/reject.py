@@ -25,10 +25,15 @@ from prudent.engines.sql.contexts import composed
 from prudent.logs.log import CLICKED, LISTS, Log, context_meanings, is_name
 
 
+def rows_of(log: Log, source: OpenTable) -> DataFrame:
+    """The rows of a log, typed by what its columns mean."""
+    # Files may write clicks in different types: every frame gets the same types before they are united.
+    return reduce(DataFrame.unionByName, [_typed(frame, log) for frame in source.frames])
+
+
 def lists_of(log: Log, source: OpenTable) -> DataFrame:
     """One row per list: context, items, clicks, the fault that it has before it is checked, and its copies."""
-    # Files may write clicks in different types: every frame gets the same types before they are united.
-    rows = reduce(DataFrame.unionByName, [_typed(frame, log) for frame in source.frames])
+    rows = rows_of(log, source)
     return _from_lists(rows, log) if log.layout == "lists" else _from_rows(rows, log.first_position)
 
 
@@ -99,7 +104,7 @@ def _typed(frame: DataFrame, log: Log) -> DataFrame:
 def _column(meaning: str, kind: DataType, log: Log) -> str:
     if meaning == "impression":  # any type with equality
         return _binary(meaning, kind) if isinstance(kind, StringType) else meaning
-    if meaning == "position":
+    if meaning in ("position", "grid_row", "grid_column"):
         return _position(meaning, kind)
     if meaning not in LISTS:
         return _name(meaning, kind, log, meaning) if is_name(meaning) else _click(meaning, kind)

@@ -22,7 +22,7 @@ from prudent.storage.arrow import numbers
 from prudent.storage.arrow_tables import Table
 from prudent.storage.counts_file import Piece, file_columns, write_counts_file
 from prudent.storage.database import Database
-from prudent.storage.run import Run
+from prudent.storage.run import Run, starts_list
 from prudent.storage.sketch import EVERYTHING, in_sample, sample_of
 
 _BUDGET = 200_000_000  # bytes of lists that are counted at a time: a worker has little memory
@@ -109,7 +109,7 @@ def _letter(kind: pa.DataType) -> str:
 
 
 def _as_table(piece: Piece) -> pa.Table:
-    top = np.where(piece.run.code >> 16 == 1, piece.run.n.view(np.int64), 0)
+    top = np.where(starts_list(piece.run.code), piece.run.n.view(np.int64), 0)
     lists = np.add.reduceat(top, piece.run.first_cell[:-1])
     table = pa.table(Table([{**file_columns(piece), "lists": numbers(lists)}]))
     schema = pa.schema([pa.field(field.name, _narrow(field.type)) for field in table.schema])
