@@ -841,3 +841,13 @@ def test_a_memory_limit_that_is_none(memory: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("memory", ["1GB", "512 MB", "1.5gb", "100MiB", "800000B"])
 def test_a_memory_limit(memory: str) -> None:
     prudent.DuckDB(memory).open().close()
+
+
+def test_a_message_with_a_name_of_a_megabyte_is_readable(folder: Path) -> None:
+    """Where it is and what to do stand at its ends."""
+    Path("groups.csv").write_text("item,brand\na,b\n")
+    Path("rules.json").write_text(json.dumps({"at_most": {"y" * 1_000_000: 1}, "item_groups": "groups.csv"}))
+    ran = run("rank", "good.jsonl", "-o", "out.parquet", "--rules", "rules.json")
+    assert ran.code == 3
+    assert ran.err.startswith("Error: groups.csv has no column 'yyy")
+    assert len(ran.err) < 5_000

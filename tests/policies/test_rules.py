@@ -1,6 +1,8 @@
 """Business rules: lists against brute force over all that the rules allow, their costs, and rules that contradict."""
 
 import json
+import os
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, permutations
@@ -394,6 +396,14 @@ PIN, TWO = {"item": "a", "position": 1}, {"item": "b", "position": 2}
         ({"exclude": [{"item": None}]}, "is no rule to exclude"),
         ({"bury": "a"}, "must be a list"),
         ([], "an object is needed"),
+        ({"exclude": 0}, "exclude is 0; it must be a list"),
+        ({"at_most": []}, r"at_most is \[\]"),
+        ({"new": False}, "new is False"),
+        ({"new": {"share": 10**400}}, "it must be a number from 0 to 1"),
+        ({"pin": [{**PIN, "position": 10**30}]}, "at least 1 and at most 2,147,483,647"),
+        ({"exclude": [{"item": "x" * 10**6, "why": 1}]}, "^.{0,400}$"),
+        ({"at_most": {"brand": 1}, "item_groups": ""}, "item_groups is empty"),
+        ({"at_most": {"brand": 1}, "item_groups": ["*.csv"]}, "it must be the path of a table"),
     ],
 )
 def test_contradictions_are_named(rules: Any, message: str, tmp_path: Path) -> None:
@@ -401,6 +411,27 @@ def test_contradictions_are_named(rules: Any, message: str, tmp_path: Path) -> N
     file.write_text(json.dumps(rules))
     with pytest.raises(RulesError, match=message.replace("?", r"\?").replace("(", r"\(")):
         read_rules(file)
+
+
+def test_groups_are_a_file_and_no_pattern(tmp_path: Path) -> None:
+    """``/**/*.csv`` in a stranger's rules walked the disk."""
+    (tmp_path / "groups.csv").write_text("item,brand\ni1,x\n")
+    with pytest.raises(RulesError, match=r"there is no file .*\*\*/\*.csv"):
+        prudent.rank(LOG, "cm", rules={"at_most": {"brand": 1}, "item_groups": f"{tmp_path}/**/*.csv"})
+
+
+def test_half_a_character_is_no_name() -> None:
+    with pytest.raises(RulesError, match="half a character"):
+        read_rules({"exclude": [{"item": "\ud83d"}]})
+
+
+def test_many_pins_are_checked_in_one_pass() -> None:
+    """Of 20,000 contexts with a pin each, every context looked at every pin."""
+    pins = [{"item": f"z{i}", "context": f"c{i}", "position": 1} for i in range(20_000)]
+    rules = {"pin": pins, "at_most": {"brand": 1}, "item_groups": BRANDS}
+    started = time.process_time()
+    prudent.rank(LOG, "cm", rules=rules)
+    assert time.process_time() - started < 5  # it took a minute
 
 
 def test_pins_of_one_group_are_a_contradiction() -> None:
@@ -430,10 +461,23 @@ def test_a_table_of_groups_needs_its_columns() -> None:
         prudent.rank(LOG, "cm", rules={"at_most": {"brand": 1}, "item_groups": pa.table({"item": ["i1"]})})
 
 
-@pytest.mark.parametrize("content", ["{", "\xff", "[" * 100_000])
+@pytest.mark.parametrize(
+    "content", ["{", "\xff", "[" * 100_000, '{"pin": [], "pin": []}', r'{"exclude": [{"item": "\ud83d"}]}', "[NaN]"]
+)
 def test_a_file_that_is_no_json_is_named(content: str, tmp_path: Path) -> None:
     (tmp_path / "rules.json").write_text(content, encoding="latin-1")
     with pytest.raises(RulesError, match="is not JSON"):
         read_rules(tmp_path / "rules.json")
     with pytest.raises(RulesError, match="Cannot read the rules"):
         read_rules(tmp_path / "nowhere.json")
+
+
+def test_what_is_no_file_is_not_read(tmp_path: Path) -> None:
+    """A named pipe never ends, and `/dev/zero` filled the memory."""
+    os.mkfifo(tmp_path / "pipe.json")
+    (tmp_path / "large.json").write_bytes(b" " * ((16 << 20) + 1))
+    for file, what in ((tmp_path / "pipe.json", "not a regular file"), (Path("/dev/zero"), "not a regular file")):
+        with pytest.raises(RulesError, match=what):
+            read_rules(file)
+    with pytest.raises(RulesError, match="16,777,217 bytes, and may have 16,777,216"):
+        read_rules(tmp_path / "large.json")

@@ -60,7 +60,8 @@ def broken(change: dict[str, Any]) -> str:
     ("text", "why"),
     [
         ("{", "it is not JSON"),
-        ("[" * 100_000, "it is not JSON"),
+        ("[" * 100_000, "it is nested too deep"),
+        ('{"prudent": "1", "prudent": "2"}', "the key 'prudent' is there twice"),
         ("[1]", "manifest has to be an object"),
         ('{"name": "package", "version": 1}', "it was not written by prudent"),
         (broken({"schema": 2}), "it has schema 2, and this prudent reads schema 1"),

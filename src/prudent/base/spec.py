@@ -232,7 +232,10 @@ def _spell_value(setting: Any) -> str:
 def as_number(value: object) -> float:
     """A setting as a number; NaN, which no comparison accepts, where it is a word or a list."""
     numeric = isinstance(value, int | float) or (hasattr(value, "__float__") and not isinstance(value, str))
-    return float(value) if numeric else nan  # type: ignore[arg-type]
+    try:
+        return float(value) if numeric else nan  # type: ignore[arg-type]
+    except OverflowError:  # an integer of hundreds of digits
+        return inf if value > 0 else -inf  # type: ignore[operator]
 
 
 def whole_number(name: str, number: Any, least: int, most: int | None = None) -> int:

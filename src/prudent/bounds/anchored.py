@@ -9,11 +9,12 @@ import numpy as np
 
 from prudent.base.arrays import BoolArray, FloatArray, IntArray
 from prudent.base.spec import check_word
+from prudent.base.strict_json import typed
 from prudent.base.text import percent
 from prudent.bounds.base import Anchor, Bound, Once, Prior, PriorRule, Scores, bounds, check_delta
 from prudent.bounds.bayes import posterior
 from prudent.bounds.exposure import centred_log
-from prudent.bounds.hierarchical import LITTLE, GroupTerm, HierarchicalPrior, fit_prior
+from prudent.bounds.hierarchical import LITTLE, HierarchicalPrior, fit_prior
 from prudent.bounds.quantiles import TABLE_FROM
 from prudent.click_models.evidence import Evidence
 
@@ -75,14 +76,9 @@ class Anchored(Bound):
     def restored(self, saved: Mapping[str, Any]) -> Bound:
         """As it was learned."""
         curve = dict(saved["prior"])
-        opposed = curve.pop("opposed")
-        by_group = {name: GroupTerm(**term) for name, term in curve.pop("by_group", {}).items()}
-        return LearnedAnchored(
-            self.delta,
-            self.lead,
-            AnchoredPrior(HierarchicalPrior(**curve, by_group=by_group), bool(opposed), float(saved["usual"])),
-            bool(saved["tabulated"]),
-        )
+        opposed, usual = typed(curve.pop("opposed"), bool), typed(saved["usual"], float)
+        prior = AnchoredPrior(typed(curve, HierarchicalPrior), opposed, usual)
+        return LearnedAnchored(self.delta, self.lead, prior, typed(saved["tabulated"], bool))
 
     def learn(self, evidence: Evidence, pairs: int) -> Bound:
         """The same with its prior fitted to this evidence."""

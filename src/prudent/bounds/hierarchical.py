@@ -117,6 +117,10 @@ class HierarchicalPrior(PriorRule):
         strength = self.strength * mean**-_WIDENING
         return Prior(mean * strength, (1 - mean) * strength, self.fitted)
 
+    def __post_init__(self) -> None:
+        if not self.strength > 0 or len(self.slopes) > 2:
+            raise ValueError("no prior has such a strength or as many slopes")
+
     @property
     def fitted(self) -> Mapping[str, Any]:
         """Its parameters; plain JSON."""

@@ -18,6 +18,8 @@ from prudent.base.text import Columns, Rows, as_cell, plain, rich_table, text_ta
 
 CUT_OFF = 141
 """Exit code where the reader of the output has seen enough, as of a killed `cat`; not 1, which is a gate's."""
+_LONGEST = 4_000
+"""Characters of a message."""
 BUG = 70
 """Exit code of an error that nobody foresaw (EX_SOFTWARE of sysexits.h)."""
 
@@ -151,13 +153,20 @@ def _finite(content: Any) -> Any:
 def show_warning(message: Warning | str, category: type[Warning], *_: object) -> None:
     """Replaces `warnings.showwarning`, whose file and line mean nothing to a user."""
     style = "yellow" if issubclass(category, PrudentWarning) else "dim"
-    err.print(Text("Note: ", style=f"bold {style}") + Text(plain(str(message))), soft_wrap=True)
+    err.print(Text("Note: ", style=f"bold {style}") + Text(_readable(str(message))), soft_wrap=True)
 
 
 def fail(message: str, code: int) -> NoReturn:
     """Print an error in one line and exit."""
-    err.print(Text("Error: ", style="bold red") + Text(plain(message)), soft_wrap=True)
+    err.print(Text("Error: ", style="bold red") + Text(_readable(message)), soft_wrap=True)
     sys.exit(code)
+
+
+def _readable(message: str) -> str:
+    """A message on one line, without the middle where a name of megabytes makes it long."""
+    half = _LONGEST // 2
+    shown = message if len(message) <= _LONGEST else f"{message[:half]} … {message[-half:]}"
+    return plain(shown)
 
 
 def close_stdout() -> None:

@@ -11,18 +11,21 @@ import numpy as np
 
 from prudent.base.arrays import FloatArray, IntArray
 from prudent.base.errors import PolicyError, UsageError
+from prudent.base.strict_json import parse_json, typed
 from prudent.bounds import Bound, bounds
 from prudent.bounds.groups import Grouping, Sums, Totals, signals_of
 from prudent.click_models import Evidence, click_models
-from prudent.counts.groupings import OF_CONTEXTS, OF_ITEMS, Derived, combined, keys_of_texts
-from prudent.counts.groups import NO_GROUP, Keys
+from prudent.counts.groupings import OF_CONTEXTS, OF_ITEMS, Derived, Groupings, combined, keys_of_texts
+from prudent.counts.groups import NO_GROUP, Keys, Signals
 from prudent.policies.plan import Plan
 from prudent.storage.parquet import read_footer
+from prudent.storage.run import LONGEST
 
 PRIOR_IN_FOLDER = "_prior.json"
 """The fitted prior in a folder of part files, whose name Spark ignores."""
 PRIOR = "prudent_prior"
 """The key of the fitted prior in the footer of a policy."""
+_ROUNDING = 1e-9
 _MOST_GROUPS = 50_000  # of a grouping that are kept: those with most examinations
 
 
@@ -88,23 +91,24 @@ class FittedPrior:
     def from_text(cls, text: str, name: str) -> "FittedPrior":
         """The inverse of `to_text`; the prior of a policy of this name."""
         try:
-            content = json.loads(text)
+            content = parse_json(text)
             groupings, totals = [], []
             for group in content["groups"]:
-                keys, *sums = (np.array(group.pop(name), np.int64) for name in ("keys", *Sums._fields))
-                totals.append(Totals(keys, Sums(*sums)))
-                groupings.append(Grouping(**group))
-            return cls(
-                bounds.parse(content["bound"]).restored(content["saved"]),
-                content["bound"],
-                int(content["positions"]),
-                tuple(groupings),
-                tuple(totals),
-                tuple(content["of_items"]),
-                tuple(content["of_contexts"]),
-            )
-        except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError) as error:
+                totals.append(_read_totals(group))
+                groupings.append(typed(group, Grouping))
+            spelling = typed(content["bound"], str)
+            of_items, of_contexts = (typed(content[key], tuple[str, ...]) for key in ("of_items", "of_contexts"))
+            bound = bounds.parse(spelling).restored(content["saved"])
+            positions = typed(content["positions"], int)
+            names = Groupings(dict.fromkeys(of_items), dict.fromkeys(of_contexts)).names  # type: ignore[arg-type]
+            if (groupings and tuple(one.name for one in groupings) != names) or not 0 < positions <= LONGEST:
+                raise ValueError("its groupings or positions are none")
+            prior = cls(bound, spelling, positions, tuple(groupings), tuple(totals), of_items, of_contexts)
+            nothing = Signals(names, np.zeros((1, len(names)))) if groupings else None
+            prior._scored(replace(prior._unseen(1), signals=nothing))  # what does not fit together shows here
+        except (ValueError, TypeError, KeyError, AttributeError, OverflowError, IndexError) as error:
             raise PolicyError(f"The fitted prior in {name} is damaged. Rank again.") from error
+        return prior
 
     def rank(self, context: str | int, candidates: Sequence[str | int], features: Mapping[str, Any]) -> NewList:
         """The candidates by lower bound; ties keep the order of the candidates."""
@@ -114,12 +118,25 @@ class FittedPrior:
         evidence = self._unseen(len(names))
         if self.groupings:
             keys = self._keys(context, names, features)
-            evidence = replace(evidence, signals=signals_of(self.groupings, self.totals, keys))
+            with np.errstate(all="ignore"):  # `_scored` looks at what comes of it
+                evidence = replace(evidence, signals=signals_of(self.groupings, self.totals, keys))
         elif features:
             raise UsageError("The prior of this policy has no groups: it was ranked without --groups.")
-        scores = self.bound.score(evidence)
-        order = np.argsort(-scores.lower, kind="stable")
-        return NewList([names[at] for at in order.tolist()], scores.lower[order], scores.mean[order])
+        try:
+            lower, mean = self._scored(evidence)
+        except ValueError as error:
+            raise PolicyError(f"The fitted prior of the policy is damaged: {error}. Rank again.") from error
+        order = np.argsort(-lower, kind="stable")
+        return NewList([names[at] for at in order.tolist()], lower[order], mean[order])
+
+    def _scored(self, evidence: Evidence) -> tuple[FloatArray, FloatArray]:
+        """The lower bound and the mean of every pair; a ValueError where they are none."""
+        with np.errstate(all="ignore"):
+            scores = self.bound.score(evidence)
+        lower, mean = scores.lower, scores.mean
+        if not ((lower >= 0) & (lower <= mean + _ROUNDING) & (mean <= 1)).all():
+            raise ValueError("its numbers give no bounds")
+        return lower, mean
 
     def _keys(self, context: str | int, names: Sequence[str | int], features: Mapping[str, Any]) -> Keys:
         """The groups of the candidates, by features and by their names."""
@@ -160,6 +177,19 @@ def read_prior(connection: duckdb.DuckDBPyConnection, file: Path) -> FittedPrior
         inside = file / PRIOR_IN_FOLDER
         text = inside.read_text(encoding="utf-8") if inside.is_file() else None
     return None if text is None else FittedPrior.from_text(text, str(file))
+
+
+def _read_totals(group: dict[str, Any]) -> Totals:
+    """The sums of the groups of a grouping, which are taken out of it."""
+    keys, *sums = (np.array(group.pop(name)) for name in ("keys", *Sums._fields))
+    for column in (keys, *sums):
+        if column.shape != keys.shape or column.ndim != 1 or (column.size and column.dtype != np.int64):
+            raise ValueError("the sums of its groups are no columns of integers")
+    keys, *sums = (column.astype(np.int64) for column in (keys, *sums))
+    totals = Totals(keys, Sums(*sums))
+    if (np.diff(keys) <= 0).any() or any((column < 0).any() for column in sums):
+        raise ValueError("the sums of its groups are out of order")
+    return totals
 
 
 def _columns(totals: Totals) -> dict[str, IntArray]:

@@ -143,6 +143,20 @@ def forget_manifest(output: str | os.PathLike[str]) -> None:
     manifest_path(Path(output).resolve()).unlink(missing_ok=True)
 
 
+def read_small(path: Path, most: int) -> str:
+    """The text of a file of at most so many bytes; an OSError for others, such as a named pipe, which may never end."""
+    known = path.stat()
+    if not stat.S_ISREG(known.st_mode):
+        raise OSError("it is a folder" if path.is_dir() else "it is not a regular file")
+    if known.st_size > most:
+        raise OSError(f"it has {known.st_size:,} bytes, and may have {most:,}")
+    with path.open("rb") as file:
+        content = file.read(most + 1)  # files of /proc have no size
+    if len(content) > most:
+        raise OSError(f"it has more than {most:,} bytes")
+    return content.decode("utf-8")
+
+
 def is_utf8(path: str) -> bool:
     """Whether the name of a file is valid UTF-8, which DuckDB needs; on Linux it may be any bytes."""
     try:

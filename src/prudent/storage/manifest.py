@@ -20,9 +20,10 @@ import duckdb
 
 from prudent import __version__
 from prudent.base.errors import CountsError, ManifestError, PrudentWarning
+from prudent.base.strict_json import parse_json
 from prudent.storage.database import Database
 from prudent.storage.digest import Digest
-from prudent.storage.files import manifest_path, reason, replacing
+from prudent.storage.files import manifest_path, read_small, reason, replacing
 from prudent.storage.parquet import footer_entry, read_footer
 
 IN_FOLDER = "_manifest.json"
@@ -246,12 +247,12 @@ class Manifest:
     def from_text(cls, text: str, name: str, kind: Kind | None = None) -> "Manifest":
         """The manifest in a file of this name, which has to be of this kind."""
         try:
-            manifest = cls.from_json(json.loads(text, parse_constant=_refuse_constant))
+            manifest = cls.from_json(parse_json(text))
             if kind not in (None, manifest.kind):
                 raise ValueError(f"it is of kind {manifest.kind}")
-        except (ValueError, RecursionError) as error:
+        except ValueError as error:
             expected = "a manifest" if kind is None else f"a manifest of kind {kind}"
-            why = "it is not JSON" if isinstance(error, json.JSONDecodeError | RecursionError) else error
+            why = "it is not JSON" if isinstance(error, json.JSONDecodeError) else error
             raise ManifestError(f"{name} is not {expected}: {why}. Remove it, or make its output again.") from error
         return manifest
 
@@ -308,25 +309,11 @@ def _read_inside(output: Path) -> str | None:
 
 def _read_beside(path: Path, output: str | os.PathLike[str]) -> str | None:
     try:
-        return _read_small(path)
+        return read_small(path, _LARGEST)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, UnicodeDecodeError) as error:
         raise ManifestError(f"Cannot read {path}: {reason(error)}. Remove it, or make {output} again.") from error
-
-
-def _read_small(path: Path) -> str:
-    """The text of a manifest; a named pipe would never end, and a file of gigabytes is none."""
-    known = path.stat()
-    if not stat.S_ISREG(known.st_mode):
-        raise OSError("it is not a regular file")
-    if known.st_size > _LARGEST:
-        raise OSError(f"it has {known.st_size:,} bytes, too many for a manifest")
-    return path.read_text(encoding="utf-8")
-
-
-def _refuse_constant(name: str) -> float:
-    raise ValueError(f"JSON has no number {name}")
 
 
 def _depth(content: object) -> int:

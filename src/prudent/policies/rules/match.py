@@ -1,5 +1,6 @@
 """Which pairs of a log the rules name: their names, once, as the numbers of pairs and of groups."""
 
+import os
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ import numpy as np
 
 from prudent.base.arrays import BoolArray, IntArray
 from prudent.base.errors import LogError, RulesError
+from prudent.base.text import visible
 from prudent.counts.index import Part
 from prudent.engines.duckdb.engine import DuckDB
 from prudent.engines.duckdb.open import INTEGERS, name_as, opened
@@ -128,7 +130,9 @@ def _names(names: list[Any], meaning: str, kind: str) -> NameColumn:
     for name in names:
         if isinstance(name, str) != text:
             ours = "text" if text else "integers"
-            raise RulesError(f"The rules name the {meaning} {name!r}, but the log's {meaning}s are {ours}.")
+            raise RulesError(
+                f"The rules name the {meaning} {visible(repr(name))}, but the log's {meaning}s are {ours}."
+            )
     if not text:
         dtype = np.uint64 if kind == "UBIGINT" else np.int64
         try:
@@ -161,6 +165,8 @@ class _Groups(Table):
 def _members(rules: Rules, kind: str) -> dict[str, Any]:
     """Every item of the table of groups, with the number of its value in each column; -1 for none."""
     codes = _codes(rules)
+    if isinstance(rules.item_groups, str) and not os.path.exists(rules.item_groups):  # a name, and no pattern
+        raise RulesError(f"The groups of the rules are not there: there is no file {visible(rules.item_groups)}.")
     table, connection = _Groups(rules.item_groups, dict(zip(codes, rules.at_most, strict=True))), DuckDB().open()
     ranks = (f"if({code} is null, 0, dense_rank() over (order by {code} nulls last)) - 1 as {code}" for code in codes)
     with opened(connection, table) as source:
@@ -186,8 +192,12 @@ def _members(rules: Rules, kind: str) -> dict[str, Any]:
 
 def _check_pins_fit(rules: Rules, groups: Mapping[Any, tuple[int, ...]]) -> None:
     """Raise where more items of one group are pinned in a context than a list may have."""
-    for context in dict.fromkeys(one.context for one in rules.pin):
-        pinned = {one.item for one in rules.pin if one.context in (None, context)}
+    by_context: dict[Any, set[Any]] = {}
+    for one in rules.pin:
+        by_context.setdefault(one.context, set()).add(one.item)
+    everywhere = by_context.get(None, set())
+    for context, own in by_context.items():
+        pinned = everywhere | own
         for number, (column, most) in enumerate(rules.at_most.items()):
             held = Counter(groups[item][number] for item in pinned if item in groups and groups[item][number] >= 0)
             if max(held.values(), default=0) > most:

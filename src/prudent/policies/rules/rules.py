@@ -1,20 +1,24 @@
 """Business rules as a user writes them: read, checked, and as JSON for the manifest."""
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from prudent.base.errors import RulesError, did_you_mean
 from prudent.base.spec import as_number
+from prudent.base.strict_json import parse_json
+from prudent.base.text import visible
+from prudent.storage.files import is_utf8, read_small, reason
 
 KINDS = ("exclude", "pin", "keep_first", "at_most", "new", "bury")
 """The kinds of rules in the order in which they are applied: where two cannot both be met, the earlier one is."""
 _KEYS = {*KINDS, "item_groups"}
 _LARGEST = 16 << 20  # bytes of a file of rules
+_MOST = (1 << 31) - 1  # a number in a rule
 
 
 class Named(NamedTuple):
@@ -75,8 +79,12 @@ class Rules:
 
     def about(self, kind: str, item: str | int, context: str | int) -> Named | None:
         """The rule of this kind, if there is one, that names the item in this context."""
-        rules: tuple[Named, ...] = getattr(self, kind)
-        return next((one for one in rules if one.item == item and one.context in (None, context)), None)
+        return self._named.get((kind, item, None)) or self._named.get((kind, item, context))
+
+    @cached_property
+    def _named(self) -> dict[tuple[str, str | int, str | int | None], Named]:
+        named = [(kind, one) for kind in ("exclude", "pin", "bury") for one in getattr(self, kind)]
+        return {(kind, one.item, one.context): one for kind, one in named}
 
 
 def read_rules(source: "Mapping[str, Any] | str | PathLike[str] | Rules") -> Rules:
@@ -91,13 +99,11 @@ def read_rules(source: "Mapping[str, Any] | str | PathLike[str] | Rules") -> Rul
         return _checked(source, "The rules", Path())
     file = Path(source)
     try:
-        if file.stat().st_size > _LARGEST:
-            raise RulesError(f"{file} has {file.stat().st_size:,} bytes: rules have at most {_LARGEST:,}.")
-        content = json.loads(file.read_text(encoding="utf-8"))
+        content = parse_json(read_small(file, _LARGEST))
     except OSError as error:
-        raise RulesError(f"Cannot read the rules {file}: {error.strerror}.") from error
-    except (ValueError, RecursionError) as error:
-        raise RulesError(f"{file} is not JSON: {error}.") from error
+        raise RulesError(f"Cannot read the rules {file}: {reason(error)}.") from error
+    except ValueError as error:
+        raise RulesError(f"{file} is not JSON that can be read: {error}.") from error
     return _checked(content, str(file), file.parent)
 
 
@@ -106,17 +112,23 @@ def _checked(content: Any, where: str, folder: Path) -> Rules:
         raise RulesError(f'{where}: an object is needed, such as {{"at_most": {{"brand": 2}}}}.')
     for key in content:
         if key not in _KEYS:
-            near = did_you_mean(str(key), _KEYS)
-            raise RulesError(f"{where}: there is no rule {key!r}.{near} Known: {', '.join([*KINDS, 'item_groups'])}.")
+            near = did_you_mean(str(key)[:40], _KEYS)
+            raise RulesError(
+                f"{where}: there is no rule {_brief(key)}.{near} Known: {', '.join([*KINDS, 'item_groups'])}."
+            )
     groups = content.get("item_groups")
     if isinstance(groups, str | PathLike):
+        if not str(groups):
+            raise RulesError(f"{where}: item_groups is empty; it must be the path of a table.")
         groups = str(folder / Path(groups))
-    new = content.get("new") or {}
+    elif isinstance(groups, list | dict | int | float):
+        raise RulesError(f"{where}: item_groups is {_brief(groups)}; it must be the path of a table.")
+    new = {} if content.get("new") is None else content["new"]
     if not isinstance(new, Mapping) or not {*new} <= {"share", "below_impressions"} or (new and "share" not in new):
-        raise RulesError(f'{where}: new is {new!r}; write {{"share": 0.1}}, with or without "below_impressions".')
+        raise RulesError(f'{where}: new is {_brief(new)}; write {{"share": 0.1}}, with or without "below_impressions".')
     share = new.get("share", 0.0)
     if isinstance(share, bool) or not 0 <= as_number(share) <= 1:
-        raise RulesError(f"{where}: the share of new items is {share!r}; it must be a number from 0 to 1.")
+        raise RulesError(f"{where}: the share of new items is {_brief(share)}; it must be a number from 0 to 1.")
     rules = Rules(
         **{kind: tuple(_named(content.get(kind), kind, where)) for kind in ("exclude", "pin", "bury")},
         keep_first=_whole(content.get("keep_first", 0), "keep_first", where, 0),
@@ -130,28 +142,36 @@ def _checked(content: Any, where: str, folder: Path) -> Rules:
 
 
 def _whole(value: Any, name: str, where: str, least: int) -> int:
-    if type(value) is not int or value < least:
-        raise RulesError(f"{where}: {name} is {value!r}; it must be a whole number, at least {least}.")
+    if type(value) is not int or not least <= value <= _MOST:
+        limits = f"at least {least}" + (f" and at most {_MOST:,}" if as_number(value) > _MOST else "")
+        raise RulesError(f"{where}: {name} is {_brief(value)}; it must be a whole number, {limits}.")
     return value
 
 
 def _caps(content: Any, where: str) -> dict[str, int]:
-    caps = content or {}
+    caps = {} if content is None else content
     if not isinstance(caps, Mapping):
-        raise RulesError(f'{where}: at_most is {caps!r}; write the column and the number, such as {{"brand": 2}}.')
-    return {str(column): _whole(most, f"at_most of {column}", where, 1) for column, most in caps.items()}
+        raise RulesError(
+            f'{where}: at_most is {_brief(caps)}; write the column and the number, such as {{"brand": 2}}.'
+        )
+    return {str(column): _whole(most, f"at_most of {visible(column)}", where, 1) for column, most in caps.items()}
 
 
 def _named(content: Any, kind: str, where: str) -> Iterable[Named]:
     example = '{"item": "i3", "context": "shoes"' + (', "position": 1}' if kind == "pin" else "}")
     needed = {"item", "position"} if kind == "pin" else {"item"}
-    if not isinstance(content or [], list | tuple):
-        raise RulesError(f"{where}: {kind} is {content!r}; it must be a list of objects such as {example}.")
-    for one in content or []:
+    named = [] if content is None else content
+    if not isinstance(named, list | tuple):
+        raise RulesError(f"{where}: {kind} is {_brief(named)}; it must be a list of objects such as {example}.")
+    for one in named:
         names = [one.get(name) for name in ("item", "context") if name in one] if isinstance(one, Mapping) else [None]
         fits = isinstance(one, Mapping) and needed <= {*one} <= {*needed, "context"}
         if not fits or not all(isinstance(name, str) or type(name) is int for name in names):
-            raise RulesError(f"{where}: {one!r} is no rule to {kind}. Write {example}, with or without the context.")
+            raise RulesError(
+                f"{where}: {_brief(one)} is no rule to {kind}. Write {example}, with or without the context."
+            )
+        if not all(isinstance(name, int) or is_utf8(name) for name in names):
+            raise RulesError(f"{where}: {_brief(one)} has half a character, which no log has.")
         position = _whole(one["position"], "the position of a pin", where, 1) if kind == "pin" else 0
         yield Named(one["item"], one.get("context"), position)
 
@@ -171,12 +191,12 @@ def _check_contradictions(rules: Rules, where: str) -> None:
         for item in own.keys() & everywhere.keys():
             if own[item] != everywhere[item]:
                 raise _contradiction(
-                    where, f"{item!r} is pinned to {everywhere[item]} and, in {context!r}, to {own[item]}"
+                    where, f"{_brief(item)} is pinned to {everywhere[item]} and, in {_brief(context)}, to {own[item]}"
                 )
         places = Counter((everywhere | own).values())
         position, pins = max(places.items(), key=lambda entry: entry[1], default=(0, 0))
         if pins > 1:
-            at = "" if context is None else f" in {context!r}"
+            at = "" if context is None else f" in {_brief(context)}"
             raise _contradiction(where, f"{pins} items are pinned to position {position}{at}")
     for kind, others in (("exclude", (*rules.pin, *rules.bury)), ("bury", rules.pin)):
         named = {(one.item, one.context) for one in getattr(rules, kind)}
@@ -205,4 +225,8 @@ def _contradiction(where: str, what: str) -> RulesError:
 
 
 def _name(one: Named) -> str:
-    return repr(one.item) if one.context is None else f"{one.item!r} in {one.context!r}"
+    return _brief(one.item) if one.context is None else f"{_brief(one.item)} in {_brief(one.context)}"
+
+
+def _brief(content: Any) -> str:
+    return visible(repr(content))
