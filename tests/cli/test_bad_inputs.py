@@ -851,3 +851,42 @@ def test_a_message_with_a_name_of_a_megabyte_is_readable(folder: Path) -> None:
     assert ran.code == 3
     assert ran.err.startswith("Error: groups.csv has no column 'yyy")
     assert len(ran.err) < 5_000
+
+
+def test_no_output_replaces_what_is_read(folder: Path) -> None:
+    """`verify` wrote its metrics over the policy, and `rank` its lists over the groups."""
+    pq.write_table(pa.table({"item": ITEMS, "brand": ["x", "x", "y"]}), "groups.parquet")
+    pq.write_table(pa.table({"context": ["c0", "c1"], "kind": ["x", "y"]}), "kinds.parquet")
+    Path("rules").write_text(json.dumps({"at_most": {"brand": 2}, "item_groups": "groups.parquet"}))
+    assert run("rank", "good.parquet", "-o", "policy.parquet", "--model", "cm").code == 0
+    verify, rank = ("verify", "policy.parquet", "--log", "good.jsonl"), ("rank", "good.parquet", "--model", "cm")
+    for command, output in (
+        (verify, "policy.parquet"),
+        (verify, "policy.parquet.manifest.json"),
+        (verify, "good.jsonl"),
+        ((*rank, "--item-groups", "groups.parquet"), "groups.parquet"),
+        ((*rank, "--context-groups", "kinds.parquet"), "kinds.parquet"),
+        ((*rank, "--rules", "rules"), "groups.parquet"),
+        ((*rank, "--rules", "rules"), "rules"),
+    ):
+        before = Path(output).read_bytes()
+        ran = run(*command, "-o", output)
+        assert (ran.code, "is named twice" in ran.text) == (2, True), ran
+        assert Path(output).read_bytes() == before
+
+
+def test_a_name_that_is_too_long_for_the_output(folder: Path) -> None:
+    """It was taken for a fault of the standard output."""
+    for command in (("count", "good.jsonl"), ("rank", "good.jsonl", "--model", "cm")):
+        ran = run(*command, "-o", "x" * 300)
+        assert (ran.code, "File name too long" in ran.err) == (4, True), ran
+
+
+@pytest.mark.parametrize("option", ["--lift=1e-320", "--lift=1e-150", "--days=1e308", "--days=1e-320", "--lift=1e308"])
+def test_a_plan_for_numbers_beyond_all_logs(folder: Path, option: str) -> None:
+    """No number of lists is enough, or one is: never a division by zero."""
+    assert run("rank", "good.parquet", "-o", "policy.parquet", "--model", "cm", "--bound", "mle").code == 0
+    ran = run("plan", "policy.parquet", "--log", "good.jsonl", "--lift", "0.01", option, "--json")
+    assert ran.code == 0, ran
+    tests = json.loads(ran.out)["tests"]
+    assert all(one[number] is None or one[number] < 1e16 for one in tests for number in ("lists", "days"))

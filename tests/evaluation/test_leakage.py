@@ -14,7 +14,9 @@ import pytest
 import prudent
 from prudent.base.arrays import IntArray
 from prudent.evaluation.coincidence import coincidence
-from prudent.storage.manifest import Manifest
+from prudent.evaluation.leakage import find_leakage
+from prudent.logs.log import as_log
+from prudent.storage.manifest import Manifest, Source, Tally
 from tests.command import run
 
 LISTS = 1_500
@@ -180,3 +182,10 @@ def test_copies_are_found() -> None:
     often = rng.poisson(1_000, 10)
     assert coincidence(often, often).shared, "ten lists, each of which occurs as often"
     assert not coincidence(often, rng.poisson(1_000, 10)).shared
+
+
+def test_a_name_that_no_file_can_have_is_no_reason_to_stop() -> None:
+    """A manifest is untrusted; one of its names was too long to be looked at."""
+    source = Source(["x" * 300 + ".parquet", f"day=2026-11-01/{'x' * 300}.parquet", "a\0b"], Tally(3))
+    manifest = Manifest("policy", {}, {"training": source})
+    assert find_leakage(manifest, as_log("log.parquet"), 3) == ""

@@ -1,5 +1,6 @@
 """Compact: merge many days of counts into one file."""
 
+import os
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -52,7 +53,7 @@ def compact(folder: str | PathLike[str], before: date | str, *, engine: DuckDB |
     ...     prudent.compact(folder, before="2026-11-03").days
     2
     """
-    with locked([Path(folder)] if Path(folder).is_dir() else []):
+    with locked([Path(folder)] if os.path.isdir(folder) else []):
         return _compact(Path(folder), before, engine or DuckDB())
 
 

@@ -1,5 +1,6 @@
 """`prudent.count`: counts from whatever has them, which is a log, files of counts, or `Counts`."""
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -178,7 +179,7 @@ def _target(to: str | PathLike[str], day: date | str | None, source: Any) -> Pat
         raise UsageError(
             f"{name} is not a path on this machine. Spark writes there: engine=prudent.Spark(...) (--engine spark)."
         )
-    if day is None and (name.endswith("/") or Path(name).is_dir()):
+    if day is None and (name.endswith("/") or os.path.isdir(name)):
         raise UsageError(
             f"{name} is a folder. Set the day of these lists, as in day='2026-11-15' (--day), or name a file."
         )
@@ -189,7 +190,7 @@ def _target(to: str | PathLike[str], day: date | str | None, source: Any) -> Pat
         source = source.names if source.in_files else []
     read = path_names(source) if is_paths(source) else []
     for folder in read:
-        if Path(folder).is_dir() and Path(folder).resolve() in target.resolve().parents:
+        if os.path.isdir(folder) and Path(folder).resolve() in target.resolve().parents:
             raise UsageError(f"{target} is inside {folder}, which is read here. Choose an output elsewhere.")
     files: list[Path] = []
     with suppress(LogError):  # what is not on this machine cannot be overwritten here
@@ -218,7 +219,7 @@ def _placing(
 
 def _is_folder(to: str | PathLike[str], day: date | str | None) -> bool:
     """Whether Spark writes a folder of part files: for a day, and unless the name is that of a Parquet file."""
-    return day is not None or Path(to).is_dir() or Path(to).suffix != ".parquet"
+    return day is not None or os.path.isdir(to) or Path(to).suffix != ".parquet"
 
 
 def _count_to_folder(

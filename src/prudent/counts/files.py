@@ -1,5 +1,6 @@
 """Files of counts: which ones a path names, whether they are what was counted, and their sum."""
 
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -33,7 +34,7 @@ from prudent.storage.run import Run
 def find_counts(paths: Sequence[str | PathLike[str]]) -> list[Path]:
     """The files of counts that paths name, each once."""
     for path in paths:
-        if Path(path).is_dir() and not parquet_files(Path(path)):
+        if os.path.isdir(path) and not parquet_files(Path(path)):
             raise CountsError(f"{path} holds no counts. Count a day into it: prudent count LOG -o {path} --day DATE")
     files = find_files(paths)
     if len({file.resolve() for file in files}) < len(files):

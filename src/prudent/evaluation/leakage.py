@@ -8,6 +8,7 @@ was cut from, is in the manifests of those files. Files may be written anew unde
 believed where the number of lists agrees as well.
 """
 
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -104,11 +105,11 @@ def _overlap(source: Source, judges: set[Path], lists: int, what: str) -> str:
 
 def _merged(file: Path) -> Path:
     """The file itself or, where it was a day of counts that was merged since, the file that has it now."""
-    if file.exists():
+    if os.path.exists(file):
         return file
     try:
         place = span_of(file)
-        if place is None or not place[0].is_dir():
+        if place is None or not os.path.isdir(place[0]):
             return file
         folder, day = place
         for other in parquet_files(folder):

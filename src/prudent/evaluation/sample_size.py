@@ -1,7 +1,7 @@
 """`prudent.plan`: how many lists and days a test of a policy takes, from the variance that a log shows."""
 
 from dataclasses import asdict, dataclass
-from math import ceil, isfinite
+from math import ceil, inf
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,8 @@ from prudent.evaluation.interleaving import preference
 from prudent.evaluation.intervals import Settings, estimate
 from prudent.evaluation.promise import promise_of
 
+_MOST = float(1 << 53)
+"""No test takes as many lists."""
 AB, INTERLEAVING, NIGHTLY = "A/B test", "interleaving", "verify"
 """The tests of a plan."""
 
@@ -179,7 +181,8 @@ def _plan(
     z = float(ndtri((1 + confidence) / 2) + ndtri(power))
     # All of the lift is where lists change: there it is larger, and the rest of the traffic adds noise alone.
     difference = lift * total / traffic / part
-    needed = z**2 * deviation**2 * (1 / share + 1 / (1 - share)) / difference**2 / part
+    apart = difference**2 * part  # 0 where the lift is smaller than numbers are
+    needed = z**2 * deviation**2 * (1 / share + 1 / (1 - share)) / apart if apart else inf
     ab = _test(AB, needed, per_day, "counts lists of the contexts that change; two-sided")
     return TestPlan(
         *(lift, drop, confidence, power, part, deviation, per_day),
@@ -197,8 +200,9 @@ def _deviation(values: Any, n: Any) -> float:
 
 
 def _test(name: str, lists: float, per_day: float | None, why: str) -> Test:
-    whole = ceil(lists) if isfinite(lists) else None
-    return Test(name, whole, None if per_day is None or whole is None else ceil(whole / per_day), why)
+    days = inf if per_day is None else lists / per_day if per_day else inf
+    whole, on_days = (ceil(number) if number < _MOST else None for number in (lists, days))
+    return Test(name, whole, on_days, why)
 
 
 def _interleaving(before: HoldoutLog, changed: Any, part: float, z: float, per_day: float | None, seed: int) -> Test:

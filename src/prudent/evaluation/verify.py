@@ -20,6 +20,8 @@ from prudent.evaluation.holdout_log import HoldoutLog, PolicyLike, open_holdout
 from prudent.evaluation.intervals import Settings
 from prudent.evaluation.promise import Promise, promise_of
 from prudent.evaluation.verification import Drift, Verification
+from prudent.logs.formats import find_files, is_paths
+from prudent.storage.files import check_output
 
 _MOST_NAMED = 20  # contexts that drifted, by name
 
@@ -67,6 +69,10 @@ def verify(
     check_share("tolerance", tolerance)
     if promised is not None:
         check_number("promised", promised, above=0, example="1.2 clicks per list")
+    if to is not None:
+        inputs: tuple[Any, Any] = (policy, log)
+        read = [file for source in inputs if is_paths(source) for file in find_files(source)]
+        check_output(to, read, parquet=False)
     after = open_holdout(policy, log, engine, max_rejected, **columns)
     if after.leakage:
         warnings.warn(f"{after.leakage} Give the log after the launch.", PrudentWarning, stacklevel=2)

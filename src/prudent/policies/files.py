@@ -1,5 +1,6 @@
 """Policies, scores and lists of other rankers in files and tables: opened in DuckDB and checked."""
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
@@ -35,9 +36,9 @@ _IMPOSSIBLE = " or ".join(
 def open_lists(connection: duckdb.DuckDBPyConnection, path: str | PathLike[str]) -> tuple[Path, list[Path]]:
     """Make the table `lists` from a file, or from the files of a folder; that file or folder, and the files."""
     files = find_files([path])
-    if len(files) > 1 and not Path(path).is_dir():  # a folder is one policy
+    if len(files) > 1 and not os.path.isdir(path):  # a folder is one policy
         raise PolicyError(f"{path} names {len(files)} files. Read one policy at a time.")
-    file = Path(path) if Path(path).is_dir() else files[0]
+    file = Path(path) if os.path.isdir(path) else files[0]
     source = _parquet(files)
     try:
         check_bytes(connection, files)

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 from functools import cache, partial
 from os import PathLike, fspath
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import duckdb
@@ -21,7 +22,7 @@ from prudent.counts.index import Index
 from prudent.counts.max_rejected import MAX_REJECTED
 from prudent.counts.sampling import samples
 from prudent.engines.duckdb.engine import DuckDB
-from prudent.logs.formats import find_files, is_paths
+from prudent.logs.formats import find_files, is_path, is_paths
 from prudent.logs.log import Candidates, table_context
 from prudent.policies.fitted_prior import FittedPrior
 from prudent.policies.plan import Extent, Groups, Plan, Request, check_request, columns, learn
@@ -114,7 +115,8 @@ def rank(
     request = check_request(model, bound, length, min_lists, max_moves, by, unseen)
     checked = None if rules is None else read_rules(rules)
     if to is not None and isinstance(engine, DuckDB | None):
-        check_outputs(source, candidates, to, scores)
+        also = [] if checked is None else [Path(one) for one in (rules, checked.item_groups) if is_path(one)]
+        check_outputs((source, candidates, item_groups, context_groups), to, scores, also)
     elif scores is not None:
         raise UsageError("scores= (--scores) are written beside a local file of lists: set to=, without Spark.")
     days: dict[str, Any] = {"since": since, "until": until, "half_life": half_life}
@@ -155,13 +157,18 @@ def rank(
     return policy
 
 
-def check_outputs(source: Any, candidates: Any, to: str | PathLike[str], scores: str | PathLike[str] | None) -> None:
-    """Raise before the work where the files of a policy cannot be written, or replace what is read."""
+def check_outputs(
+    inputs: Sequence[Any], to: str | PathLike[str], scores: str | PathLike[str] | None, also: Sequence[Path] = ()
+) -> None:
+    """Raise before the work where the files of a policy cannot be written, or replace what is read.
+
+    `also` are further files, by name, where inputs may be patterns and folders.
+    """
     if has_scheme(fspath(to)):
         raise UsageError(
             f"{to} is not a path on this machine. Spark writes there: engine=prudent.Spark(...) (--engine spark)."
         )
-    read = [file for table in (source, candidates) if is_paths(table) for file in find_files(table)]
+    read = [*also, *(file for table in inputs if is_paths(table) for file in find_files(table))]
     check_output(to, read)
     if scores is not None:
         check_output(scores, [*read, to])

@@ -73,10 +73,13 @@ def check_target(target: str | os.PathLike[str]) -> None:
     target = Path(target)
     if not is_utf8(str(target)):
         raise WriteError(f"Cannot write {str(target)!r}: its name is not UTF-8.")
-    folder = target.resolve().parent
+    try:
+        folder, known = target.resolve().parent, target.exists()
+    except OSError as error:  # such as a name that is too long
+        raise WriteError(f"Cannot write {target}: {reason(error)}.") from error
     if target.is_dir():
         raise WriteError(f"Cannot write {target}: it is a folder. Name a file in it.")
-    if target.exists() and not target.is_file():
+    if known and not target.is_file():
         raise WriteError(f"Cannot write {target}: it is not a regular file, and would be replaced by one.")
     if not folder.is_dir():
         raise WriteError(f"Cannot write {target}: there is no folder {folder}. Make it first.")

@@ -62,7 +62,7 @@ def rank_baseline(
     if isinstance(log, Counts):
         raise UsageError(f"{chosen} needs the log itself: counts do not keep whole lists.")
     if to is not None:
-        check_outputs(log, None, to, scores)
+        check_outputs((log,), to, scores)
     log = as_log(log, engine=engine, **columns)
     length = None if length is None else whole_number("length", length, 1)
     min_lists = whole_number("min_lists", min_lists, 0)

@@ -71,7 +71,7 @@ def judge(
     if not isinstance(engine, DuckDB | None):
         raise UsageError("judge runs on this machine. Count with Spark first, and judge the counts that it wrote.")
     if to is not None:
-        check_outputs(source, candidates, to, None)
+        check_outputs((source, candidates), to, None)
     days: dict[str, Any] = {"since": since, "until": until, "half_life": half_life}
     counts = as_counts(source, engine=engine, max_rejected=max_rejected, **days, **log)
     table = None if candidates is None else Candidates(candidates, table_context(source, log))
