@@ -33,6 +33,7 @@ from hypothesis import strategies as st
 
 import prudent
 from prudent.base.errors import PrudentError
+from prudent.policies.fitted_prior import FittedPrior
 from prudent.storage.manifest import Manifest
 from tests import plain_counter
 from tests.hostile_logs import LOGS, hostile
@@ -82,6 +83,32 @@ def _read_policy(file: Path) -> None:
     repr(policy)
 
 
+@cache
+def _counts() -> prudent.Counts:
+    """Those of the corpus, for what is read beside a log."""
+    return prudent.count(CORPUS / "lists.jsonl")
+
+
+def _rank_with(beside: str, file: Path) -> None:
+    how: dict[str, Any] = (
+        {beside: file} if beside.endswith("groups") else {beside: file, "bound": "mle"}
+    )  # the default takes longer
+    dict(prudent.rank(_counts(), model="cm", unseen=beside == "candidates", **how))
+
+
+def _read_judgments(file: Path) -> None:
+    judgments = prudent.Judgments.read(file)
+    repr(judgments)
+    judgments.rows()
+
+
+def _read_prior(file: Path) -> None:
+    prior = FittedPrior.from_text(file.read_text(encoding="utf-8", errors="surrogateescape"), "policy.parquet")
+    found = prior.rank("socks", ["a", "http://b.com/c"], {})
+    if not ((found.lower >= 0) & (found.lower <= found.mean + 1e-9) & (found.mean <= 1)).all():
+        raise DifferenceError(f"bounds that are none: {found}")
+
+
 class DifferenceError(Exception):
     """The counts are not those of the loop."""
 
@@ -112,6 +139,12 @@ READERS: Mapping[str, tuple[str, Callable[[Path], Any]]] = {
     "yandex.tsv": (".tsv", lambda file: _compare(file, format="yandex")),
     "counts.parquet": (".parquet", _read_counts),
     "policy.parquet": (".parquet", _read_policy),
+    "judgments.parquet": (".parquet", _read_judgments),
+    "rules.json": (".json", partial(_rank_with, "rules")),
+    "groups.csv": (".csv", partial(_rank_with, "item_groups")),
+    "groups.jsonl": (".jsonl", partial(_rank_with, "context_groups")),
+    "candidates.csv": (".csv", partial(_rank_with, "candidates")),
+    "prior.json": (".json", _read_prior),
     "manifest.json": (".parquet.manifest.json", lambda file: Manifest.read(str(file)[: -len(".manifest.json")])),
     **{
         name: (ending, partial(_compare, layout=layout, format=how, **columns))
@@ -120,8 +153,38 @@ READERS: Mapping[str, tuple[str, Callable[[Path], Any]]] = {
 }
 
 
+_RULES = {
+    "exclude": [{"item": "a", "context": "shoes"}, {"item": "\u00e9"}],
+    "pin": [{"item": "b", "context": "boots", "position": 1}],
+    "at_most": {"brand": 1},
+    "new": {"share": 0.1, "below_impressions": 2},
+    "bury": [{"item": "d"}],
+    "item_groups": str(CORPUS / "groups.csv"),
+}
+
+
+_VALUES: list[Any] = [None, True, 0, -1, 0.5, 1e308, 10**30, 1 << 63, "", "a", "\ud83d", [], [[]], {}, {"a": 1}]
+
+
+def swapped(content: bytes, where: float, value: Any) -> bytes:
+    """JSON with another value at one place."""
+    whole = json.loads(content)
+    places: list[tuple[Any, Any]] = []
+    level = [whole]
+    for outer in level:  # it grows
+        inside = list(outer.items() if isinstance(outer, dict) else enumerate(outer[:2]))
+        places += [(outer, key) for key, _ in inside]
+        level += [inner for _, inner in inside if isinstance(inner, dict | list)]
+    outer, key = places[int(where * len(places))]
+    outer[key] = value
+    return json.dumps(whole).encode()
+
+
 def inputs(name: str) -> st.SearchStrategy[bytes]:
     """Contents of a file for a reader: those of the seed, changed, or hostile ones, hardly changed."""
+    if name.endswith(".json"):  # most changed bytes are no JSON
+        bytes_changed = changes.map(lambda made: changed(seeds()[name], made))
+        return bytes_changed | st.builds(partial(swapped, seeds()[name]), places, st.sampled_from(_VALUES))
     if name not in LOGS:
         return changes.map(lambda made: changed(seeds()[name], made))
     # A Parquet file without checksums is read in other ways where its bits flip; gzipped files would not be read.
@@ -138,7 +201,7 @@ def changed(content: bytes, made: list[Change]) -> bytes:
 
 @cache
 def seeds() -> dict[str, bytes]:
-    """The content of every seed."""
+    """The content of every seed, by the name of its reader."""
     found = {file.name: file.read_bytes() for file in CORPUS.iterdir()}
     found["lists.gz"] = gzip.compress(found["lists.jsonl"], mtime=0)
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
@@ -147,8 +210,12 @@ def seeds() -> dict[str, bytes]:
         duckdb.execute(f"copy (from '{CORPUS / 'lists.jsonl'}') to '{log}' (format parquet)")
         prudent.count(log, to=Path(folder, "counts.parquet"))
         prudent.rank(log, model="cm", to=Path(folder, "policy.parquet"))
-        for name in ("lists.parquet", "counts.parquet", "policy.parquet"):
+        prudent.judge(log, model="cm", to=Path(folder, "judgments.parquet"))
+        for name in ("lists.parquet", "counts.parquet", "policy.parquet", "judgments.parquet"):
             found[name] = Path(folder, name).read_bytes()
+        found["rules.json"] = json.dumps(_RULES).encode()
+        prior = prudent.rank(log, model="cm", groups="item,host,query", item_groups=CORPUS / "groups.csv").prior
+        found["prior.json"] = prior.to_text().encode() if prior else b""
         found["manifest.json"] = Path(folder, "policy.parquet.manifest.json").read_bytes()
     return found
 

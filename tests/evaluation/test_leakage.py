@@ -186,6 +186,6 @@ def test_copies_are_found() -> None:
 
 def test_a_name_that_no_file_can_have_is_no_reason_to_stop() -> None:
     """A manifest is untrusted; one of its names was too long to be looked at."""
-    source = Source(["x" * 300 + ".parquet", f"day=2026-11-01/{'x' * 300}.parquet", "a\0b"], Tally(3))
+    source = Source(("x" * 300 + ".parquet", f"day=2026-11-01/{'x' * 300}.parquet", "a\0b"), Tally(3))
     manifest = Manifest("policy", {}, {"training": source})
     assert find_leakage(manifest, as_log("log.parquet"), 3) == ""

@@ -115,7 +115,8 @@ def rank(
     request = check_request(model, bound, length, min_lists, max_moves, by, unseen)
     checked = None if rules is None else read_rules(rules)
     if to is not None and isinstance(engine, DuckDB | None):
-        also = [] if checked is None else [Path(one) for one in (rules, checked.item_groups) if is_path(one)]
+        ruling: list[Any] = [] if checked is None else [rules, checked.item_groups]
+        also = [Path(one) for one in ruling if is_path(one)]
         check_outputs((source, candidates, item_groups, context_groups), to, scores, also)
     elif scores is not None:
         raise UsageError("scores= (--scores) are written beside a local file of lists: set to=, without Spark.")

@@ -170,7 +170,7 @@ def _named(content: Any, kind: str, where: str) -> Iterable[Named]:
             raise RulesError(
                 f"{where}: {_brief(one)} is no rule to {kind}. Write {example}, with or without the context."
             )
-        if not all(isinstance(name, int) or is_utf8(name) for name in names):
+        if not all(is_utf8(str(name)) for name in names):
             raise RulesError(f"{where}: {_brief(one)} has half a character, which no log has.")
         position = _whole(one["position"], "the position of a pin", where, 1) if kind == "pin" else 0
         yield Named(one["item"], one.get("context"), position)
