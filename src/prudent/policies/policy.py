@@ -1,8 +1,7 @@
-"""Policy: one ranked list per context, each item with its evidence; read, write, look up."""
+"""Policy: one ranked list per context, each item with its evidence; read, write, show."""
 
-from collections.abc import Callable, ItemsView, Iterator, Mapping, Sequence, ValuesView
-from dataclasses import dataclass, field
-from itertools import groupby
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from operator import index
 from os import PathLike
 from pathlib import Path
@@ -11,16 +10,16 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import duckdb
 
-from prudent.base.errors import PolicyError, UnknownContextError, UsageError, did_you_mean
+from prudent.base.errors import PolicyError, UsageError
 from prudent.base.results import Result
 from prudent.base.text import Column, Columns, Rows, several
 from prudent.counts.count import as_counts
 from prudent.counts.counts import Counts
 from prudent.engines.duckdb.engine import DuckDB
-from prudent.logs.contexts import context_name
 from prudent.logs.formats import find_files
 from prudent.policies.files import COLUMNS, check_same_manifest, open_lists, open_table, read_manifest, read_scores
 from prudent.policies.fitted_prior import FittedPrior, NewList, read_prior
+from prudent.policies.lookup import Lookup, Name
 from prudent.storage.files import check_not_read, replacing
 from prudent.storage.locks import unchanged
 from prudent.storage.manifest import Manifest
@@ -37,13 +36,9 @@ _COLUMNS = (
     Column("impressions", int),
 )
 
-Name = str | int
-_SUGGEST_AMONG = 5_000  # contexts among which a misspelled one is searched
-_LOOKUPS, _ROWS = 20, 2_000_000  # after so many queries, lists of at most so many rows are kept in memory
-
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Policy(Mapping[Name, list[Name]], Result):
+class Policy(Lookup, Result):
     """One ranked list per context, each item with its evidence: a mapping from contexts to lists of items.
 
     ``policy["running shoes"]`` is a list of item names and ``policy.get("running shoes", mine)`` falls back to
@@ -60,14 +55,12 @@ class Policy(Mapping[Name, list[Name]], Result):
     True
     """
 
-    connection: duckdb.DuckDBPyConnection
     manifest: Manifest  # model, bound and other settings, and what it was trained on
     # lists, scores, contexts -> a query for each, or what makes its table and returns it; lists come in their order
     _tables: Mapping[str, str | Callable[[], str]]
     counts: Counts | None = None  # that it was ranked from
     files: tuple[Path, ...] = ()  # that it was read from
     prior: FittedPrior | None = None  # what ranks contexts that the log does not have
-    _memory: dict[str, Any] = field(default_factory=dict)  # number of lookups and, after some, the lists
 
     @classmethod
     def read(cls, path: str | PathLike[str], scores: str | PathLike[str] | None = None) -> "Policy":
@@ -184,97 +177,15 @@ class Policy(Mapping[Name, list[Name]], Result):
         name = context if isinstance(context, str) else index(context)
         return explain(self, [name], self.counts if counts is None else as_counts(counts))[0]
 
+    @property
+    def _lists(self) -> str:
+        return self._query("lists")
+
     def _query(self, table: str) -> str:
         if table not in self._tables:
             raise PolicyError(f"This policy has no {table}: they come with a policy fresh from prudent.rank.")
         query = self._tables[table]
         return query if isinstance(query, str) else query()
-
-    # --- the mapping ----------------------------------------------------------------------------------------------
-
-    def __getitem__(self, context: str | SupportsIndex | tuple[str | int, ...]) -> list[Name]:
-        items = self._find(context)
-        if not items:
-            raise UnknownContextError(self._unknown(_named(context)))
-        return items
-
-    def get(self, context: str | SupportsIndex | tuple[str | int, ...], default: Any = None) -> Any:
-        """The list of a context, or `default`, such as the list of your own ranking."""
-        return self._find(context) or default
-
-    def __contains__(self, context: object) -> bool:
-        return bool(self._find(context))
-
-    def __eq__(self, other: object) -> bool:
-        """Whether another policy, or a mapping, has the same lists."""
-        if not isinstance(other, Policy | Mapping):
-            return NotImplemented
-        return dict(self.items()) == dict(other.items())
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def __iter__(self) -> Iterator[Name]:
-        query = f"select context from ({self._query('lists')}) where rank = 1 order by context"
-        return iter([context for (context,) in self.connection.execute(query).fetchall()])
-
-    def __len__(self) -> int:
-        query = f"select count(distinct context) from ({self._query('lists')})"
-        return int(self.connection.execute(query).fetchall()[0][0])
-
-    def items(self) -> ItemsView[Name, list[Name]]:
-        """Contexts with their lists, read once from the first to the last."""
-        return _Items(self)
-
-    def values(self) -> ValuesView[list[Name]]:
-        """The lists, in the order of contexts."""
-        return _Values(self)
-
-    def _read_lists(self) -> Iterator[tuple[Name, list[Name]]]:
-        query = f"select context, item from ({self._query('lists')}) order by context, rank"
-        for context, pairs in groupby(self.connection.execute(query).fetchall(), key=lambda row: row[0]):
-            yield context, [item for _, item in pairs]
-
-    def _find(self, context: object) -> list[Name]:
-        context = _named(context)
-        if not isinstance(context, str):
-            try:  # NumPy's integers are as good as Python's; True is no name
-                context = index(context) if not isinstance(context, bool) else None  # type: ignore[arg-type]
-            except TypeError:
-                return []
-        if context is None or isinstance(context, str) != self._named_by_text:
-            return []  # 7 is not '7'
-        if (lists := self._in_memory()) is not None:
-            return list(lists.get(context, ()))
-        query = f"select item from ({self._query('lists')}) where context = ? order by rank"
-        try:
-            return [item for (item,) in self.connection.execute(query, [context]).fetchall()]
-        except duckdb.Error:  # a number of more than 64 bits, or text that is no UTF-8: nothing is called that
-            return []
-
-    def _in_memory(self) -> dict[Name, list[Name]] | None:
-        """All lists, after some lookups and unless they are too many: a query per context would make dict() slow."""
-        memory = self._memory
-        memory["lookups"] = memory.get("lookups", 0) + 1
-        if memory["lookups"] == _LOOKUPS:
-            rows = self.connection.execute(f"select count(*) from ({self._query('lists')})").fetchall()[0][0]
-            memory["lists"] = dict(self._read_lists()) if rows <= _ROWS else None
-        return memory.get("lists")
-
-    def _unknown(self, context: str | SupportsIndex) -> str:
-        if isinstance(context, str) != self._named_by_text:
-            kind = "text" if self._named_by_text else "integers"
-            return f"No list for {context!r}: contexts are {kind} in this policy, and 7 is not '7'."
-        few = isinstance(context, str) and len(self) <= _SUGGEST_AMONG  # more would take longer than a miss may
-        near = did_you_mean(str(context), (str(name) for name in self)) if few else ""
-        return f"No list for {context!r}.{near} Keep your own ranking there."
-
-    @property
-    def _named_by_text(self) -> bool:
-        if "text" not in self._memory:
-            self._memory["text"] = str(self.lists().types[0]) == "VARCHAR"
-        return bool(self._memory["text"])
-
-    # --- the table ------------------------------------------------------------------------------------------------
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -328,20 +239,6 @@ class Policy(Mapping[Name, list[Name]], Result):
     __str__ = __repr__
 
 
-class _Items(ItemsView[Name, list[Name]]):
-    _mapping: Policy
-
-    def __iter__(self) -> Iterator[tuple[Name, list[Name]]]:
-        return self._mapping._read_lists()
-
-
-class _Values(ValuesView[list[Name]]):
-    _mapping: Policy
-
-    def __iter__(self) -> Iterator[list[Name]]:
-        return (items for _, items in self._mapping._read_lists())
-
-
 def as_policy(source: Policy | str | PathLike[str], scores: str | PathLike[str] | None = None) -> Policy:
     """The policy, or the one in a file, with its scores from another."""
     if isinstance(source, str | PathLike):
@@ -351,8 +248,3 @@ def as_policy(source: Policy | str | PathLike[str], scores: str | PathLike[str] 
     if isinstance(source, Policy):
         return source
     raise UsageError(f"A {type(source).__name__} is not a policy: give a Policy or the path of one.")
-
-
-def _named(context: Any) -> Any:
-    """A context of several columns by its name."""
-    return context_name(*context) if isinstance(context, tuple) else context

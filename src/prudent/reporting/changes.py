@@ -20,7 +20,7 @@ from prudent.evaluation.holdout_log import HoldoutLog
 from prudent.evaluation.list_differences import ListDifferences, list_differences
 from prudent.policies.incumbent import incumbent_lists
 from prudent.policies.list_arrays import as_table
-from prudent.policies.policy import Name
+from prudent.policies.lookup import Name
 
 MOST_COMPARED = 5_000
 """Contexts in which the two lists are compared, the most frequent first."""

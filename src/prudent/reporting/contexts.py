@@ -8,7 +8,8 @@ from prudent.base.text import visible
 from prudent.click_models.check import FEW_IMPRESSIONS
 from prudent.counts.counts import Counts
 from prudent.policies.explain import Candidate, Explanation, explain
-from prudent.policies.policy import Name, Policy
+from prudent.policies.lookup import Name
+from prudent.policies.policy import Policy
 from prudent.reporting.labels import Labels
 from prudent.reporting.render import embedded
 

@@ -22,7 +22,7 @@ from prudent.engines.duckdb.open import name_as, opened
 from prudent.logs.formats import find_files
 from prudent.logs.log import Table
 from prudent.policies.explain import as_column
-from prudent.policies.policy import Name
+from prudent.policies.lookup import Name
 
 MOST_BYTES = 50_000
 """Of one image."""
