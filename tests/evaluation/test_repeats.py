@@ -11,10 +11,10 @@ import pytest
 import prudent
 from prudent.base.arrays import IntArray
 from prudent.base.errors import UsageError
+from prudent.counts.repeats import find_repeats, repeated_lists
 from prudent.evaluation.estimators import parse
 from prudent.evaluation.gate import decide, gate_settings
 from prudent.evaluation.holdout_log import open_holdout
-from prudent.evaluation.repeats import find_repeats, repeated_lists
 from tests.evaluation.reference import Logged
 from tests.evaluation.small import arrays
 

@@ -52,6 +52,15 @@ class LogOptions:
     max_positions: Annotated[
         int | None, option("--max-positions", panel="Log", help="Lists with more positions are rejected.")
     ] = None
+    user: Annotated[str | None, column("--user", "The user or session, for --leave-out.")] = None
+    shown_at: Annotated[str | None, column("--shown-at", "The time of the list, for --leave-out.")] = None
+    leave_out: Annotated[
+        list[str] | None,
+        option("--leave-out", panel="Log", metavar="KIND", help="Leave out duplicates, or lists of bots; repeatable."),
+    ] = None
+    max_user_clicks: Annotated[
+        int | None, option("--max-user-clicks", panel="Log", help="Leave out lists of a user beyond so many clicks.")
+    ] = None
     click_action: Annotated[
         list[str] | None, option("--click-action", panel="Log", help="Action that counts as a click (ubi); repeatable.")
     ] = None

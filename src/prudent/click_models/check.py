@@ -16,12 +16,16 @@ from prudent.click_models.base import check_cells
 from prudent.click_models.examination import not_compared, per_position, position_groups, position_links
 from prudent.click_models.selection import candidates
 from prudent.counts.cells import Cells
-from prudent.counts.count import as_counts
+from prudent.counts.count import as_counts, counted_files
 from prudent.counts.counts import Counts
 from prudent.counts.index import Index
 from prudent.counts.max_rejected import MAX_REJECTED
+from prudent.counts.repeats import ONCE, Repeats, repeated_lists
 from prudent.counts.sampling import samples
 from prudent.engines.duckdb.engine import DuckDB
+from prudent.engines.duckdb.hygiene import find_unwanted
+from prudent.logs.hygiene import Findings, leaves_out
+from prudent.logs.log import as_log
 from prudent.storage.manifest import Unit
 
 FEW_IMPRESSIONS = 10
@@ -49,6 +53,8 @@ class Health:
     position_groups: tuple[tuple[int, ...], ...]  # pbm is identified when there is one
     doubts: tuple[str, ...] = ()  # why the log contradicts a click model
     unit: Unit = "list"  # what `lists` counts: where it is not known which items were shown together, impressions
+    repeats: Repeats = ONCE  # how often the same lists were logged
+    hygiene: Findings | None = None  # what could be left out; None where the log names no users, or leaves it out
 
     @property
     def pbm_identified(self) -> bool:
@@ -75,7 +81,11 @@ class Health:
 
     def to_json(self) -> dict[str, Any]:
         """All of it, with the verdicts; fits JSON."""
-        return {**asdict(self), "verdicts": self.verdicts()}
+        content = asdict(self)
+        for name in ("repeats", "hygiene"):  # as facts: in sentences
+            del content[name]
+        hygiene = {} if self.hygiene is None else {"hygiene": asdict(self.hygiene)}
+        return {**content, **hygiene, "verdicts": self.verdicts()}
 
     def verdicts(self) -> list[str]:
         """What the log can support, in sentences."""
@@ -87,10 +97,14 @@ class Health:
             verdicts.append(
                 f"{bad:,} of {several(bad + self.lists, self.unit)} were rejected ({percent(share)}){stop}."
             )
+        if self.hygiene is not None:
+            verdicts.append(str(self.hygiene))
         if not self.lists:
             return verdicts
         if not self.clicks:
             return [*verdicts, "The log has no click: nothing can be learned from it."]
+        if self.repeats.factor > 1:
+            verdicts.append(f"Repeats: {self.repeats}.")
         verdicts += [*self._models(), *self.doubts]
         if self.rare_pairs >= 0.005:  # which is printed as 1%
             verdicts.append(
@@ -137,7 +151,8 @@ def check(
     """Summarize a log or counts: `Counts`, a `Log`, a table, or paths of either. Rejected lists are no error here.
 
     ``since``, ``until`` and ``half_life`` choose among counts by day, as in `prudent.Counts.read`; `log` are arguments
-    of `as_log`, such as the names of columns.
+    of `as_log`, such as the names of columns. Where these name the user, what could be left out is found too
+    (`prudent.logs.hygiene`); counts no longer have users.
 
     >>> import prudent, pyarrow as pa
     >>> lists = [{"context": "c", "items": ["a", "b"], "clicks": [1, 0]}] * 3
@@ -145,7 +160,13 @@ def check(
     3
     """
     days: dict[str, Any] = {"since": since, "until": until, "half_life": half_life}
-    counts = as_counts(source, engine=engine, max_rejected=1.0, **days, **log)
+    if isinstance(source, Counts) or counted_files(source):
+        unwanted, counts = None, as_counts(source, engine=engine, max_rejected=1.0, **days, **log)
+    else:
+        opened = as_log(source, engine=engine, **log)
+        counts = as_counts(opened, engine=engine, max_rejected=1.0, **days)
+        known = opened.user is not None and not leaves_out(opened)
+        unwanted = find_unwanted(engine or DuckDB(), opened) if known else None
     names = counts.index
     sums = [_sums(part.cells, names.positions) for part in names.parts()]
 
@@ -175,6 +196,8 @@ def check(
         ),
         doubts=_doubts(counts, names) if names.clicks else (),
         unit=counts.tally.unit,
+        repeats=repeated_lists(counts.sample()) if counts.tally.unit == "list" else ONCE,
+        hygiene=unwanted,
     )
 
 

@@ -20,6 +20,7 @@ from prudent.counts.max_rejected import MAX_REJECTED
 from prudent.engines.duckdb.engine import DuckDB
 from prudent.engines.duckdb.open import CSV_HEAD, OpenTable, csv_header, delimiter, opened
 from prudent.logs.formats import first_bytes
+from prudent.logs.hygiene import kinds_left_out
 from prudent.logs.json_lines import without_bom
 from prudent.logs.log import Log, as_log, context_meanings, recorded_names
 from prudent.storage.files import TemporaryFolder, check_not_read, make_folder, replacing
@@ -82,7 +83,8 @@ def split(
     by
         ``"hash"``: a hash of its content decides about each list, so that the same log in another order is split the
         same way. In the layout ``rows`` it is the hash of the impression id, so that lists stay whole. In the layout
-        ``lists``, equal rows are divided between the parts.
+        ``lists``, equal rows are divided between the parts, unless the log leaves out duplicates. Parts have all rows:
+        what a log leaves out is left out where its parts are read.
         ``"time"``: the latest lists by the column `time`; lists of the same time stay together.
     seed
         Another seed makes another split by hash.
@@ -271,9 +273,10 @@ def _marked(
         )
         first = "min(clock) over (partition by list)"
     else:
-        # Of equal rows each has its own number, and it does not matter which has which.
+        # Of equal rows each has its own number, and it does not matter which has which; duplicates stay together.
+        number = "1" if "duplicates" in kinds_left_out(log) else "row_number() over (partition by content)"
         rows = (
-            f"select row, md5(content || '/' || row_number() over (partition by content) || {text(f'/{seed}')}) "
+            f"select row, md5(content || '/' || {number} || {text(f'/{seed}')}) "
             f"as list, '' as place, clock from "
             f"(select row, md5(row::varchar) as content, {when} as clock from {everything})"
         )

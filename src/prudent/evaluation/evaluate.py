@@ -12,6 +12,7 @@ from prudent.base.results import Result
 from prudent.base.text import MISSING, Column, Columns, Rows, number, percent, several
 from prudent.click_models.rewards import ObservedReward
 from prudent.counts.max_rejected import MAX_REJECTED
+from prudent.counts.repeats import repeated_lists
 from prudent.engines.duckdb.engine import DuckDB
 from prudent.evaluation.confounding import Confounding, detect_confounding
 from prudent.evaluation.estimators import Estimator, parse
@@ -20,7 +21,6 @@ from prudent.evaluation.holdout import Holdout
 from prudent.evaluation.holdout_log import HoldoutLog, PolicyLike, open_holdout
 from prudent.evaluation.intervals import Estimate, IntervalName, Settings, estimate
 from prudent.evaluation.propensities import check_propensities
-from prudent.evaluation.repeats import repeated_lists
 from prudent.evaluation.sensitivity import LARGEST_GAMMA
 from prudent.storage.manifest import Manifest, Source
 

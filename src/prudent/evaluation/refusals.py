@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from prudent.base.spec import check_word
 from prudent.base.text import percent
+from prudent.counts.repeats import repeated_lists
 from prudent.evaluation.confounding import Confounding
 from prudent.evaluation.confounding_by_segment import SegmentTest
 from prudent.evaluation.estimators import Estimator
@@ -12,7 +13,6 @@ from prudent.evaluation.evaluate import doubts, in_words
 from prudent.evaluation.holdout import Holdout
 from prudent.evaluation.intervals import Estimate, Settings
 from prudent.evaluation.propensities import check_propensities
-from prudent.evaluation.repeats import repeated_lists
 from prudent.evaluation.trust_bias import LEVEL, trust_bias
 
 MIN_SUPPORT = 0.5

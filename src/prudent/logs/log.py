@@ -11,6 +11,7 @@ from prudent.base.errors import LogError, PrudentError, UsageError, did_you_mean
 from prudent.base.spec import whole_number
 from prudent.logs.contexts import context_columns
 from prudent.logs.formats import find_files, is_paths, path_names
+from prudent.logs.hygiene import LEAVING_OUT, VISIT, check_hygiene
 from prudent.storage.filesystem import has_scheme
 
 Layout = Literal["lists", "rows", "impressions"]
@@ -155,6 +156,10 @@ class Log(Table):
 
     Lists of more than ``max_positions`` are rejected.
 
+    ``user`` optionally names a column with the user or the session, ``shown_at`` one with the time of the list. Then
+    ``leave_out`` takes out ``"duplicates"`` and lists of ``"bots"``, and ``max_user_clicks`` lists of a user beyond so
+    many clicks (`prudent.logs.hygiene`). What is left out is counted.
+
     The functions in `prudent.readers` make a log from other formats; they set ``origin`` and ``left_out``.
 
     >>> import prudent
@@ -182,6 +187,10 @@ class Log(Table):
     propensity: str | None = None
     segment: str | Sequence[str] = ()
     max_positions: int = MAX_POSITIONS
+    user: str | None = None
+    shown_at: str | None = None
+    leave_out: str | Sequence[str] = ()
+    max_user_clicks: int | None = None
     origin: tuple[str, ...] = ()  # the files that a reader converted
     left_out: Mapping[str, int] = field(default_factory=dict)  # records that it did not convert
     _folder: object = None  # keeps a temporary folder alive as long as the log
@@ -195,6 +204,7 @@ class Log(Table):
         if self.clicked_items is not None and self.clicked_positions is not None:
             raise UsageError("Name clicked_items or clicked_positions, not both: they say the same.")
         self._check_grid()
+        check_hygiene(self)
         named = list(self.columns.values())
         for name in named:
             if not isinstance(name, str):
@@ -214,7 +224,8 @@ class Log(Table):
         for meaning in _COLUMNS[self.layout]:
             columns |= self._named(meaning)
         propensity = {} if self.propensity is None else {"propensity": self.propensity}
-        return {**columns, **propensity, **self.segments}
+        visit = {what: column for what, name in VISIT.items() if (column := getattr(self, name)) is not None}
+        return {**columns, **propensity, **self.segments, **visit}
 
     def _check_grid(self) -> None:
         grid = [name for name in ("grid_row", "grid_column", "grid_width") if getattr(self, name) is not None]
@@ -295,7 +306,7 @@ def as_log(source: Any, *, format: str | None = None, engine: Any = None, **sett
     if format is not None:
         from prudent.logs.readers import read_log  # readers make logs: they import this module
 
-        limit = {"max_positions": settings.pop("max_positions")} if "max_positions" in settings else {}
+        limit = {name: settings.pop(name) for name in ("max_positions", *LEAVING_OUT) if name in settings}
         made = read_log(source, format, **({} if engine is None else {"engine": engine}), **settings)
         return replace(made, **limit) if limit else made
     for name in settings:

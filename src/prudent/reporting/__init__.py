@@ -168,7 +168,7 @@ def _open_training(
 def _read_once(log: Log, engine: DuckDB, max_rejected: float, to: Path) -> tuple[Log, Tally]:
     """The accepted lists of a log in a temporary Parquet file, which all steps read in its place, and the tally."""
     tally = engine.lists(log, f"select {list_columns(log)}, 1 as n from shown", to)
-    tally = replace(tally, left_out=log.left_out)
+    tally = replace(tally, left_out={**log.left_out, **tally.left_out})
     check_tally(tally, log, max_rejected)
     if not tally.lists:
         raise LogError(f"All {tally.rejected_lists:,} lists of {log.name} were rejected: {'; '.join(tally.reasons)}.")

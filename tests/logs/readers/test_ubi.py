@@ -5,6 +5,7 @@ import json
 import time
 from collections import Counter, defaultdict
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -196,6 +197,16 @@ def test_segments_are_fields_of_the_query(tmp_path: Path) -> None:
     assert {row[1] for row in found} == {"shoes"}
     with pytest.raises(LogError, match=r"No query has the field 'device'.*'query_attributes\.device'"):
         read(tmp_path, *records, click("q0", "i0"), segment="device")
+
+
+def test_user_and_time_are_fields_of_the_query(tmp_path: Path) -> None:
+    """A query whose record was sent twice under two ids is a duplicate."""
+    records = [query(f"q{i}", ["i"], client_id=f"c{i // 2}", timestamp="2026-11-01T10:00:00Z") for i in range(4)]
+    log = read(tmp_path, *records, click("q0", "i"), click("q1", "i"), user="client_id", shown_at="timestamp")
+    log = replace(log, leave_out="duplicates")
+    assert prudent.count(log).tally.left_out == {"duplicate lists": 2}
+    with pytest.raises(LogError, match="No query has the field 'session': user is a field"):
+        read(tmp_path, *records, click("q0", "i"), user="session")
 
 
 @pytest.mark.parametrize(

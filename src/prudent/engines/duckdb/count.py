@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import duckdb
@@ -11,6 +12,7 @@ from prudent.base.arrays import BoolArray, IntArray
 from prudent.engines import kernel
 from prudent.engines.base import tally_of
 from prudent.engines.duckdb import reject
+from prudent.engines.duckdb.hygiene import make_lists
 from prudent.engines.duckdb.impressions import count_impressions
 from prudent.engines.duckdb.open import OpenTable, opened
 from prudent.engines.kernel.merging import merge, merge_files
@@ -99,6 +101,8 @@ def _count(
     """Add the runs of a log; the tally, after `check` has seen it."""
     numbers = np.zeros(len(REASONS) + 1, np.int64)
     with opened(connection, log) as source:
+        connection.execute("set preserve_insertion_order = false")  # the order of lists means nothing here
+        log = make_lists(connection, log, source)
         for counted in _counted(connection, log, source, runs.sample):
             runs.add(Piece(counted.run, counted.lists))
             numbers += counted.tally
@@ -211,8 +215,6 @@ def _counted(
     connection: duckdb.DuckDBPyConnection, log: Log, source: OpenTable, sample: Callable[[Run, IntArray], BoolArray]
 ) -> Iterator[kernel.Counted]:
     """Runs of as many lists as fit into memory at a time."""
-    connection.execute("set preserve_insertion_order = false")  # the order of lists means nothing here
-    connection.execute(f"create temp view lists as {reject.lists(log, source)}")
     view, fault = "lists", "fault"
     if log.propensity is not None:  # the kernel does not look at propensities
         connection.execute(f"create temp view checked as {reject.checked(log, source)}")
@@ -250,21 +252,23 @@ _LETTERS = {
 def write_lists(database: Database, log: Log, query: str, to: Path, *, length: int | None, where: str) -> Tally:
     """See `DuckDB.lists`."""
     log.check_lists()
-    with writing_temporary(to.parent), _checking(database, log, to, where) as connection:
+    with writing_temporary(to.parent), _checking(database, log, to, where) as (connection, left_out):
         connection.execute(f"create temp view shown as {reject.cut_lists(log, length)}")
         connection.execute(f"copy ({query}) to {text(to)} (format parquet, compression zstd)")
         counted = connection.execute(f"select coalesce(sum(n), 0)::bigint from read_parquet({file_text(to)})")
-        return reject.count_rejected(connection, int(counted.fetchall()[0][0]))
+        return replace(reject.count_rejected(connection, int(counted.fetchall()[0][0])), left_out=left_out)
 
 
 @contextmanager
-def _checking(database: Database, log: Log, to: Path, where: str = "true") -> Iterator[duckdb.DuckDBPyConnection]:
-    """The views `lists` and `checked` of a log."""
+def _checking(
+    database: Database, log: Log, to: Path, where: str = "true"
+) -> Iterator[tuple[duckdb.DuckDBPyConnection, dict[str, int]]]:
+    """The views `lists` and `checked` of a log, and what is left out."""
     with database.connect(spill=to.parent) as connection, opened(connection, log) as source:
         # The order of rows means nothing here, and keeping it would cost memory.
         connection.execute("set preserve_insertion_order = false")
         # Text files, and lists grouped from rows, are too costly to read twice.
         kept = "view" if log.layout == "lists" and source.kind in ("parquet", None) else "table"
-        connection.execute(f"create temp {kept} lists as select * from ({reject.lists(log, source)}) where {where}")
+        left_out = make_lists(connection, replace(log, left_out={}), source, kept, where).left_out
         connection.execute(f"create temp view checked as {reject.checked(log, source)}")
-        yield connection
+        yield connection, dict(left_out)

@@ -7,6 +7,7 @@ import duckdb
 from prudent.base.errors import LogError
 from prudent.engines.duckdb.open import INTEGERS, OpenTable, context_as, context_type, name_as
 from prudent.engines.sql import rules
+from prudent.logs.hygiene import VISIT, kinds_left_out
 from prudent.logs.log import CLICKED, LISTS, REASONS, Log
 from prudent.storage.manifest import Tally
 
@@ -29,7 +30,7 @@ def _from_lists(log: Log, source: OpenTable) -> str:
             {"items" if name == "items" else f"list_transform(items, lambda items: {name})"} as items,
             {clicks} as clicks,
             {"" if log.propensity is None else f"{_propensities(source.types['propensity'])} as propensity,"}
-            {_segments(log, "{0}::varchar as {0}")}
+            {_beside(log, "{0}::varchar as {0}")}
             1 as copies, {rules.list_fault(source.kind == "jsonl", fault)} as fault
         from source
     """
@@ -78,6 +79,7 @@ def _from_rows(log: Log, source: OpenTable) -> str:
     # Rows without an impression id belong to no list. They are one group, which keeps none of its rows and counts each
     # of them as a rejected list.
     odd, first = source.kind == "jsonl", log.first_position
+    distinct = "distinct" if "duplicates" in kinds_left_out(log) else ""
     fault = rules.row_fault(
         odd=odd,
         whole=f"positions = rows and least = {first} and most = rows - 1 + {first} and not repeated",
@@ -85,7 +87,7 @@ def _from_rows(log: Log, source: OpenTable) -> str:
     )
     return f"""
         select first_context as context, items, clicks, {"" if log.propensity is None else "propensity,"}
-            {_segments(log, "{0}")}
+            {_beside(log, "{0}")}{"rows, " if distinct else ""}
             case when impression is null then rows else 1 end as copies, {fault} as fault
         from (
             select impression, count(*) as rows, count(context) as contexts,
@@ -93,17 +95,17 @@ def _from_rows(log: Log, source: OpenTable) -> str:
                 list(item order by position) filter (impression is not null) as items,
                 list(click order by position) filter (impression is not null) as clicks,
                 {"" if log.propensity is None else "list(propensity order by position) as propensity,"}
-                {_segments(log, "first({0} order by position) as {0}")}
+                {_beside(log, "first({0} order by position) as {0}")}
                 {"bool_or(odd) as odd," if odd else ""}
                 count(position) as positions, min(position) as least, max(position) as most,
                 count(distinct position) < count(position) as repeated
             from (
-                select impression, {"odd," if odd else ""}
+                select {distinct} impression, {"odd," if odd else ""}
                     {context_as(log, source)} as context,
                     {name_as("item", source.types["item"], log)} as item,
                     {click_as("click", source.types["click"])} as click,
                     {"" if log.propensity is None else "try_cast(propensity as double) as propensity,"}
-                    {_segments(log, "{0}::varchar as {0}")}
+                    {_beside(log, "{0}::varchar as {0}")}
                     {position_as("position", source.types["position"])} as position
                 from source
             )
@@ -117,6 +119,12 @@ def position_as(column: str, kind: str) -> str:
     number = f"try_cast({column} as double)"
     whole = f"case when {number} = floor({number}) then try_cast({column} as bigint) end"
     return "null::bigint" if kind == "BOOLEAN" else whole
+
+
+def _beside(log: Log, template: str) -> str:
+    """A column for each segment, the user and the time, with a comma behind it."""
+    beside = [*log.segments, *(name for name in VISIT if name in log.columns)]
+    return "".join(f"{template.format(name)}, " for name in beside)
 
 
 def _segments(log: Log, template: str) -> str:

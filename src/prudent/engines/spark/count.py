@@ -19,6 +19,7 @@ from pyspark.sql import functions as F  # noqa: N812 (as everybody calls it)
 from prudent.base.errors import LogError, UsageError
 from prudent.engines.base import tally_of
 from prudent.engines.kernel.merging import merge_files
+from prudent.engines.spark.hygiene import without_left_out
 from prudent.engines.spark.impressions import contexts_of, impressions_of
 from prudent.engines.spark.open import escaped, is_dataframe, opened_in_spark
 from prudent.engines.spark.reject import lists_of, rows_of
@@ -70,7 +71,9 @@ def counting(session: SparkSession, log: Log, remote: "FileSystem | None") -> "I
         if log.layout == "impressions":
             yield Impressions(session, impressions_of(rows_of(log, source), log, text_files), text_files, log)
         else:
-            yield Job(session, lists_of(log, source), text_files, log)
+            rows = rows_of(log, source)
+            lists, log = without_left_out(lists_of(rows, log), rows, log)
+            yield Job(session, lists, text_files, log)
 
 
 def fresh_session(session: SparkSession, settings: Mapping[str, str]) -> SparkSession:

@@ -1,5 +1,6 @@
 """From a log to its lists, in Spark's types, with the faults that only rows have. Needs pyspark."""
 
+from collections.abc import Sequence
 from functools import reduce
 
 from pyspark.sql import DataFrame
@@ -22,6 +23,7 @@ from prudent.engines.duckdb.reject import check_clicked_items, not_a_list
 from prudent.engines.spark.open import OpenTable
 from prudent.engines.sql import rules
 from prudent.engines.sql.contexts import composed
+from prudent.logs.hygiene import VISIT, kinds_left_out, leaves_out
 from prudent.logs.log import CLICKED, LISTS, Log, context_meanings, is_name
 
 
@@ -31,16 +33,22 @@ def rows_of(log: Log, source: OpenTable) -> DataFrame:
     return reduce(DataFrame.unionByName, [_typed(frame, log) for frame in source.frames])
 
 
-def lists_of(log: Log, source: OpenTable) -> DataFrame:
-    """One row per list: context, items, clicks, the fault that it has before it is checked, and its copies."""
-    rows = rows_of(log, source)
-    return _from_lists(rows, log) if log.layout == "lists" else _from_rows(rows, log.first_position)
+def lists_of(rows: DataFrame, log: Log) -> DataFrame:
+    """One row per list: context, items, clicks, the fault that it has before it is checked, and its copies.
+
+    `rows` are those of `rows_of`; where something is left out, the user and the time are further columns.
+    """
+    beside = [name if name in log.columns else f"cast(null as string) as {name}" for name in VISIT]
+    beside = beside if leaves_out(log) else []
+    if log.layout == "lists":
+        return _from_lists(rows, log, beside)
+    return _from_rows(rows.distinct() if "duplicates" in kinds_left_out(log) else rows, log.first_position, beside)
 
 
-def _from_lists(rows: DataFrame, log: Log) -> DataFrame:
+def _from_lists(rows: DataFrame, log: Log, beside: Sequence[str]) -> DataFrame:
     clicks, clicked = _clicks(rows, log)
     fault = rules.list_fault("odd" in rows.columns, clicked)
-    return rows.selectExpr("context", "items", f"{clicks} as clicks", f"{fault} as fault", "1L as copies")
+    return rows.selectExpr("context", "items", f"{clicks} as clicks", f"{fault} as fault", "1L as copies", *beside)
 
 
 def _clicks(rows: DataFrame, log: Log) -> tuple[str, str]:
@@ -60,7 +68,7 @@ def _clicks(rows: DataFrame, log: Log) -> tuple[str, str]:
     return f"transform(items, (item, k) -> cast({found} as int))", fault
 
 
-def _from_rows(rows: DataFrame, first: int) -> DataFrame:
+def _from_rows(rows: DataFrame, first: int, beside: Sequence[str]) -> DataFrame:
     # Rows without an impression id belong to no list. They are one group, which keeps none of its rows and counts each
     # of them as a rejected list.
     odd = "odd" in rows.columns
@@ -72,6 +80,7 @@ def _from_rows(rows: DataFrame, first: int) -> DataFrame:
         F.count(F.lit(1)).alias("rows"),
         F.sort_array(F.expr(shown)).alias("shown"),
         *([F.bool_or("odd").alias("odd")] if odd else []),
+        *(F.expr(f"min_by({name}, position)").alias(name) for name in beside if name in VISIT),
     )
     # Positions are compared as one list: count(distinct) in a group would double the rows that Spark shuffles.
     positions = "filter(shown.position, position -> position is not null)"
@@ -86,6 +95,7 @@ def _from_rows(rows: DataFrame, first: int) -> DataFrame:
         "shown.click as clicks",
         f"{fault} as fault",
         "if(impression is null, rows, 1L) as copies",
+        *beside,
     )
 
 
@@ -102,6 +112,8 @@ def _typed(frame: DataFrame, log: Log) -> DataFrame:
 
 
 def _column(meaning: str, kind: DataType, log: Log) -> str:
+    if meaning in VISIT:
+        return f"cast({meaning} as string)"
     if meaning == "impression":  # any type with equality
         return _binary(meaning, kind) if isinstance(kind, StringType) else meaning
     if meaning in ("position", "grid_row", "grid_column"):

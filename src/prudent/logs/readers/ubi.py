@@ -4,9 +4,10 @@ The records become a Parquet file of lists in three DuckDB steps: extract the fi
 assign clicks to lists. All files are temporary and may be larger than memory.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from os import PathLike
 from pathlib import Path
+from typing import Any
 
 import duckdb
 
@@ -33,6 +34,8 @@ def read_ubi(
     impression_action: str | Sequence[str] = "impression",
     context: str = "user_query",
     segment: str | Sequence[str] = (),
+    user: str | None = None,
+    shown_at: str | None = None,
     engine: Database | None = None,
 ) -> Log:
     """Read the records of User Behavior Insights, specification 1.0 to 1.3, as a `Log`.
@@ -47,7 +50,8 @@ def read_ubi(
     impression has the ordinal 0, else at 1. A position is clicked if at least one event of the query, by ``query_id``,
     has a ``click_action`` and the item's ``event_attributes.object.object_id``. ``context`` is a field of the query,
     or a path such as ``"query_attributes.category"``. Ids and contexts are text, as in the index: 7 and "7" are one id.
-    ``segment`` names further fields of the query, such as ``"query_attributes.device"``, as in `prudent.Log`.
+    ``segment`` names further fields of the query, such as ``"query_attributes.device"``, as in `prudent.Log`, and so do
+    ``user``, such as ``"client_id"``, and ``shown_at``, such as ``"timestamp"``.
 
     Records that cannot be used are counted in ``left_out`` by reason.
     """
@@ -57,7 +61,9 @@ def read_ubi(
         if action in impressions:
             raise UsageError(f"The action {action!r} cannot be a click and an impression at once.")
     segments = [segment] if isinstance(segment, str) else list(dict.fromkeys(segment))
-    for setting, field in (("context", context), *(("segment", one) for one in segments)):
+    beside = dict.fromkeys(segments, "segment")
+    beside |= {name: what for what, name in (("user", user), ("shown_at", shown_at)) if name is not None}
+    for setting, field in (("context", context), *((what, name) for name, what in beside.items())):
         if not all(field.split(".")):
             raise UsageError(f"{setting} is {field!r}; it is a field of the query records, such as 'user_query'.")
     files = find_files([name for paths in source for name in path_names(paths)])
@@ -66,13 +72,13 @@ def read_ubi(
     with intact(files), (engine or Database()).connect(spill=folder.path) as connection:
         try:
             connection.execute("set preserve_insertion_order = false")  # neither records nor lists have an order
-            for step in _extract(files, folder.path, context, segments):
+            for step in _extract(files, folder.path, context, list(beside)):
                 connection.execute(step)
             _check_records(connection, files, clicks)
             for step in find_lists(folder.path, clicks, impressions):
                 connection.execute(step)
-            connection.execute(f"copy ({all_lists(segments)}) to {text(lists)} (format parquet)")
-            _check_segments(connection, segments)
+            connection.execute(f"copy ({all_lists(list(beside))}) to {text(lists)} (format parquet)")
+            _check_beside(connection, beside)
             left_out = count_left_out(connection)
             _check_clicks(connection, files)
         except duckdb.Error as error:
@@ -80,7 +86,8 @@ def read_ubi(
     for used in folder.path.iterdir():
         if used != lists and used.is_file():
             used.unlink()
-    return Log([lists], segment=segments, origin=tuple(map(str, files)), left_out=left_out, _folder=folder)
+    named: dict[str, Any] = {"segment": segments, "user": user, "shown_at": shown_at}
+    return Log([lists], **named, origin=tuple(map(str, files)), left_out=left_out, _folder=folder)
 
 
 def _actions(names: str | Sequence[str], setting: str) -> list[str]:
@@ -232,12 +239,12 @@ def _check_records(connection: duckdb.DuckDBPyConnection, files: Sequence[Path],
         )
 
 
-def _check_segments(connection: duckdb.DuckDBPyConnection, segments: Sequence[str]) -> None:
-    for place, name in enumerate(segments, start=1):
+def _check_beside(connection: duckdb.DuckDBPyConnection, beside: Mapping[str, str]) -> None:
+    for place, (name, what) in enumerate(beside.items(), start=1):
         ((found,),) = connection.execute(f"select count(segments[{place}]) from queries").fetchall()
         if not found:
             raise LogError(
-                f"No query has the field {name!r}: segment is a field of the query records, or a path such as "
+                f"No query has the field {name!r}: {what} is a field of the query records, or a path such as "
                 "'query_attributes.device'."
             )
 

@@ -7,13 +7,12 @@ times pile up at multiples of k. Of lists that occur often, one in k does so a m
 An interval takes repeated lists for independent ones. Where k lists are one, variances are too small by that factor.
 """
 
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from scipy.special import bdtrc
 
-from prudent.base.arrays import FloatArray, IntArray
-from prudent.evaluation.holdout import Holdout
+from prudent.base.arrays import BoolArray, FloatArray, IntArray
 
 MOST_ERRORS = 4.0
 """Standard errors by which a number of lists may exceed what a mixture allows."""
@@ -38,8 +37,24 @@ class Repeats(NamedTuple):
         )
 
 
-def repeated_lists(held: Holdout) -> Repeats:
-    """How often lists of a holdout were logged: all of them or, as where a click is sent again, those with a click."""
+ONCE = Repeats(1, 1.0)
+"""Every list was logged once."""
+
+
+class Lists(Protocol):
+    """Distinct lists: how often each occurs, and its clicks by position."""
+
+    @property
+    def n(self) -> IntArray: ...  # noqa: D102
+
+    @property
+    def clicks(self) -> BoolArray: ...  # noqa: D102
+
+
+def repeated_lists(held: Lists) -> Repeats:
+    """How often lists were logged: all of them or, as where a click is sent again, those with a click."""
+    if not held.n.size:
+        return ONCE
     every, clicked = find_repeats(held.n), held.clicks.any(axis=1)
     if every.factor > 1 or not clicked.any():
         return every
@@ -59,7 +74,7 @@ def find_repeats(n: IntArray) -> Repeats:
             return Repeats(k, 1 + (k - 1) * float(np.sum(n[n % k == 0]) / n.sum()))
         if repeated := _excess(by_number, k):
             return Repeats(k, 1 + (k - 1) * k * repeated / float(n.sum()))
-    return Repeats(1, 1.0)
+    return ONCE
 
 
 def _most(n: IntArray, k: int) -> bool:
