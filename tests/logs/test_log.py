@@ -41,7 +41,7 @@ def test_columns_of_rows() -> None:
 
 
 def test_settings_are_checked_at_once() -> None:
-    with pytest.raises(UsageError, match=r"There is no layout 'row'\. Known: lists, rows\."):
+    with pytest.raises(UsageError, match=r"There is no layout 'row'\. Known: lists, rows, impressions\."):
         prudent.Log("x.parquet", layout="row")  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="The column 'q' is named for two different things"):
         prudent.Log("x.parquet", context="q", clicks="q")

@@ -199,3 +199,13 @@ def test_the_command_says_how_many(folder: Path, tmp_path: Path) -> None:
     command = ("rank", folder / "log.parquet", "--to", tmp_path / "p.parquet", "--model", PBM)
     done = run(*command, "--candidates", folder / "candidates.parquet", "--unseen", "--groups", "item")
     assert "2 lists by the prior alone: the log does not have their contexts." in done.text
+
+
+def test_a_policy_of_an_item_that_is_always_clicked_can_be_read(tmp_path: Path) -> None:
+    """Its prior has nearly all mass at 1, so that the lower quartile is above the mean; it was taken for damaged."""
+    shoes = pa.table({"context": ["shoes"] * 3, "items": [["a", "b"]] * 3, "clicks": [[1, 0]] * 3})
+    policy = prudent.rank(shoes, "cm", to=tmp_path / "policy.parquet")
+    assert policy.prior is not None
+    new = policy.prior.rank("boots", ["a"], {})
+    assert new.lower[0] > new.mean[0] > 0.999
+    assert dict(prudent.Policy.read(tmp_path / "policy.parquet")) == {"shoes": ["a", "b"]}

@@ -25,7 +25,6 @@ PRIOR_IN_FOLDER = "_prior.json"
 """The fitted prior in a folder of part files, whose name Spark ignores."""
 PRIOR = "prudent_prior"
 """The key of the fitted prior in the footer of a policy."""
-_ROUNDING = 1e-9
 _MOST_GROUPS = 50_000  # of a grouping that are kept: those with most examinations
 
 
@@ -134,7 +133,8 @@ class FittedPrior:
         with np.errstate(all="ignore"):
             scores = self.bound.score(evidence)
         lower, mean = scores.lower, scores.mean
-        if not ((lower >= 0) & (lower <= mean + _ROUNDING) & (mean <= 1)).all():
+        # A posterior with most of its mass at 1 has quantiles above its mean, as one item that is always clicked gives.
+        if not ((lower >= 0) & (lower <= 1) & (mean >= 0) & (mean <= 1)).all():
             raise ValueError("its numbers give no bounds")
         return lower, mean
 
