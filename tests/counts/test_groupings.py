@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 import prudent
 from prudent.base.errors import LogError, UsageError
 from prudent.counts.cells import Cells
-from prudent.counts.groupings import OF_CONTEXTS, OF_ITEMS, GroupBy, keys_of, open_groupings
+from prudent.counts.groupings import OF_CONTEXTS, OF_ITEMS, GroupBy, open_groupings
 from prudent.counts.groups import NO_GROUP
 from prudent.counts.index import Part
+from prudent.engines.kernel import keys_of
 from prudent.storage.run import NameColumn
 
 TEXT = ("VARCHAR", "VARCHAR")

@@ -22,11 +22,13 @@ from prudent.base.numerics.beta_binomial import LOG_STRENGTH, BetaBinomial
 from prudent.bounds.base import Prior, PriorRule
 from prudent.click_models.evidence import Evidence
 from prudent.counts.groups import NO_GROUP, Keys, Signals
+from prudent.engines.kernel import add_by_key, add_within, find
 
 UNIT = 1 << 20
 """Sums are whole numbers in units of 2⁻²⁰, the same in any order and in any engine."""
 _MOST_GROUPS = 20_000  # from which the strength of a grouping is fitted
 _FEWEST_GROUPS = 20  # examined, for a grouping to be worth a fit
+_AT_ONCE = 50_000  # groups that are added up
 _CERTAIN = 1e-6  # expected rates stay away from 0 and 1
 
 
@@ -61,25 +63,35 @@ class Totals:
     @classmethod
     def of(cls, keys: IntArray, sums: Sums) -> "Totals":
         """Added up by key."""
-        grouped = np.flatnonzero((keys != NO_GROUP) & (sums.examined > 0))
-        order = grouped[np.argsort(keys[grouped], kind="stable")]
-        starts = np.flatnonzero(np.diff(keys[order], prepend=NO_GROUP))
-        added = (np.add.reduceat(column[order], starts) if len(starts) else column[:0] for column in sums)
-        return cls(keys[order][starts], Sums(*added))
+        distinct, added = add_by_key(np.where(sums.examined > 0, keys, NO_GROUP), sums)
+        return cls(distinct, Sums(*added))
+
+    def slice(self, first: int, last: int) -> "Totals":
+        """Some of the groups, in the order of their keys."""
+        return Totals(self.keys[first:last], Sums(*(column[first:last] for column in self.sums)))
 
     @staticmethod
     def added(parts: "Sequence[Totals]") -> "Totals":
-        """The sum of several."""
-        sums = Sums(*map(np.concatenate, zip(*(part.sums for part in parts), strict=True)))
-        return Totals.of(np.concatenate([part.keys for part in parts]), sums)
+        """The sum of several, in ranges of keys: few keys at a time are in the cache."""
+        ranges = max(1, sum(len(part.keys) for part in parts) // _AT_ONCE)
+        limits = np.linspace(-(2.0**63), 2.0**63, ranges + 1)[1:-1].astype(np.int64)
+        places = [[0, *np.searchsorted(part.keys, limits).tolist(), len(part.keys)] for part in parts]
+        added = []
+        for at in range(ranges):
+            some = [part.slice(place[at], place[at + 1]) for part, place in zip(parts, places, strict=True)]
+            added.append(Totals.of(np.concatenate([part.keys for part in some]), _concatenated(some)))
+        return Totals(np.concatenate([part.keys for part in added]), _concatenated(added))
 
     def find(self, keys: IntArray) -> Sums:
         """The sums of these groups; 0 for one that has none."""
         if not len(self.keys):
             return Sums(*np.zeros((3, len(keys)), np.int64))
-        at = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
-        known = self.keys[at] == keys
-        return Sums(*(np.where(known, column[at], 0) for column in self.sums))
+        at = find(self.keys, keys)
+        return Sums(*(np.where(at < 0, 0, column[at]) for column in self.sums))
+
+
+def _concatenated(parts: Sequence[Totals]) -> Sums:
+    return Sums(*map(np.concatenate, zip(*(part.sums for part in parts), strict=True)))
 
 
 @dataclass(frozen=True)
@@ -167,12 +179,8 @@ def signals_of(
 
 def _in_context(context: IntArray, keys: IntArray, sums: Sums) -> Sums:
     """The sums of all pairs of the same group and context."""
-    order = np.lexsort((keys, context))
-    new = (np.diff(keys[order], prepend=NO_GROUP) != 0) | (np.diff(context[order], prepend=-1) != 0)
-    number = np.empty(len(keys), np.int64)
-    number[order] = np.cumsum(new) - 1
-    starts = np.flatnonzero(new)
-    return Sums(*(np.add.reduceat(column[order], starts)[number] for column in sums)) if len(starts) else sums
+    starts = np.flatnonzero(np.diff(context, prepend=-1, append=-1))
+    return Sums(*add_within(starts, keys, sums))
 
 
 def learn_effects(prior: PriorRule, parts: Iterable[tuple[Evidence, Keys]]) -> Effects:

@@ -7,7 +7,7 @@ An automatic grouping needs no table:
 - ``query``: the context in its normal form: lower case, words without punctuation, sorted.
 
 Each grouping of contexts is two: the level of all pairs of the group, and the item within the group. Nothing is looked
-up by name: a name is a key of 64 bits, `prudent.engines.kernel.names.hashed`.
+up by name: a name is a key of 64 bits, `prudent.engines.kernel.keys_of`.
 """
 
 import re
@@ -25,7 +25,8 @@ from prudent.counts.groups import NO_GROUP, Keys
 from prudent.counts.index import Part, typed_names
 from prudent.engines.duckdb.engine import DuckDB
 from prudent.engines.duckdb.open import opened
-from prudent.engines.kernel.names import hashed, names_of
+from prudent.engines.kernel import derived_keys, find, keys_of
+from prudent.engines.kernel.names import hashed
 from prudent.logs.contexts import context_columns
 from prudent.logs.log import Table
 from prudent.storage.arrow import numbers, read, stream_of
@@ -55,15 +56,22 @@ class Derived:
 
     expression: str | None  # in SQL, of `name`
     one: Callable[[str], str]  # the same for a few names: a query takes longer than a request may
+    what: str = "names"  # the same in the kernel
 
     def __call__(self, names: NameColumn) -> IntArray:
-        """Each distinct name is looked at once."""
-        own = keys_of(names)
+        """By the kernel; in SQL what it does not know, each distinct name once."""
         if self.expression is None:
-            return own
-        if names.ends is None or not len(names):
+            return keys_of(names)
+        if names.ends is None:
             return np.full(len(names), NO_GROUP)
-        _, first, number = np.unique(own, return_index=True, return_inverse=True)
+        found, known = derived_keys(names, self.what)
+        rest = np.flatnonzero(~known)
+        if len(rest):
+            found[rest] = self._in_sql(names.take(rest))
+        return found
+
+    def _in_sql(self, names: NameColumn) -> IntArray:
+        _, first, number = np.unique(keys_of(names), return_index=True, return_inverse=True)
         distinct = {"number": numbers(np.arange(len(first))), "name": names.take(first).column}
         with Database().connect() as connection, registered(connection, "names", [distinct]):
             found = connection.sql(f"select {self.expression} as part from names order by number")
@@ -91,8 +99,8 @@ def _normal_form(query: str) -> str:
     return " ".join(sorted("".join(letters).split(" "))).strip()
 
 
-OF_ITEMS: Mapping[str, Derived] = {"item": Derived(None, str), "host": Derived(_HOST, _host)}
-OF_CONTEXTS: Mapping[str, Derived] = {"query": Derived(_WORDS, _normal_form)}
+OF_ITEMS: Mapping[str, Derived] = {"item": Derived(None, str), "host": Derived(_HOST, _host, "host")}
+OF_CONTEXTS: Mapping[str, Derived] = {"query": Derived(_WORDS, _normal_form, "words")}
 """Automatic groupings."""
 
 
@@ -105,15 +113,8 @@ class Listed:
 
     def __call__(self, names: NameColumn) -> IntArray:
         """Names that are not in the table have no group."""
-        own = keys_of(names)
-        at = np.minimum(np.searchsorted(self.names, own), len(self.names) - 1)
-        return np.where(self.names[at] == own, self.groups[at], NO_GROUP)
-
-
-def keys_of(names: NameColumn) -> IntArray:
-    """The key of each name; none is that of no group."""
-    found = hashed(names_of(names))
-    return np.where(found == NO_GROUP, 1, found)
+        at = find(self.names, keys_of(names))
+        return np.where(at < 0, NO_GROUP, self.groups[at])
 
 
 def _unless_empty(texts: NameColumn) -> IntArray:
@@ -162,7 +163,7 @@ class Groupings:
             group = lookup(part.contexts)[context] if level or within else none
             columns += [group if level else none, combined(group, keys_of(part.items)) if within else none]
             alone += [False, True]
-        return Keys(self.names, np.column_stack(columns), tuple(alone))
+        return Keys(self.names, np.array(columns).T, tuple(alone))
 
 
 def combined(group: IntArray, item: IntArray) -> IntArray:

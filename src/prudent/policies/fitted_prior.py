@@ -204,6 +204,10 @@ def _of_names(grouping: str, automatic: Mapping[str, Derived], names: Sequence[s
 def _most_examined(grouping: Grouping, totals: Totals) -> Totals:
     """The groups that are kept: without the others, whose few examinations hardly move a prior."""
     most = 0 if grouping.strength is None else _MOST_GROUPS
-    order = np.argsort(-totals.sums.examined, kind="stable")[:most]
-    kept = np.sort(order)
+    examined = totals.sums.examined
+    if len(examined) <= most:
+        return totals
+    least = np.partition(examined, -most)[-most] if most else np.inf
+    kept = examined > least
+    kept[np.flatnonzero(examined == least)[: most - int(kept.sum())]] = True
     return Totals(totals.keys[kept], Sums(*(column[kept] for column in totals.sums)))

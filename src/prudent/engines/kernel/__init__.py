@@ -12,12 +12,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prudent.base.arrays import BoolArray, FloatArray, IntArray
-from prudent.engines.kernel import build, library, numpy_twin
+from prudent.engines.kernel import build, library, numpy_keys, numpy_twin
 from prudent.engines.kernel.counted import Choose, Counted, Types, kind
 from prudent.storage.arrow import StreamError, formats, stream_of
-from prudent.storage.run import LONGEST, Run, WholeLists
+from prudent.storage.run import LONGEST, NameColumn, Run, WholeLists
 
-__all__ = ["Counted", "compiled", "count", "distinct", "fold", "highest", "merge", "read_tables"]
+__all__ = [
+    "Counted",
+    "add_by_key",
+    "add_within",
+    "compiled",
+    "count",
+    "derived_keys",
+    "distinct",
+    "find",
+    "fold",
+    "highest",
+    "keys_of",
+    "merge",
+    "read_tables",
+]
 
 _CLICKS = "cCsSiIlLb"
 
@@ -131,6 +145,61 @@ def read_tables(tables: Sequence[FloatArray], row: FloatArray, column: FloatArra
     row, column = np.ascontiguousarray(row, np.float64), np.ascontiguousarray(column, np.float64)
     kernel = _kernel()
     return library.read_tables(kernel, tables, row, column) if kernel else numpy_twin.read_tables(tables, row, column)
+
+
+def keys_of(names: NameColumn) -> IntArray:
+    """64 bits for each name, the same in every process and on every machine; never 0, which is the key of nothing."""
+    kernel = _kernel()
+    if kernel is None or names.ends is None:
+        return numpy_keys.keys_of(names)
+    return library.keys(kernel, names, "names")[0]
+
+
+def derived_keys(names: NameColumn, what: str) -> tuple[IntArray, BoolArray]:
+    """The key of the ``host`` or of the ``words`` of each name, and where it is known; 0 where there is none.
+
+    Hosts are those of URLs, without ``www.`` and in lower case; words are in lower case and sorted. The kernel does not
+    know the words of names that are not ASCII, and its twin knows nothing: SQL does.
+    """
+    kernel = _kernel()
+    if kernel is None or names.ends is None:
+        return np.zeros(len(names), np.int64), np.zeros(len(names), bool)
+    return library.keys(kernel, names, what)
+
+
+def add_by_key(keys: IntArray, columns: Sequence[IntArray]) -> tuple[IntArray, list[IntArray]]:
+    """The distinct keys but 0, ascending, and the sums of each column over the rows of each of them."""
+    if any(len(column) != len(keys) for column in columns):
+        raise ValueError("keys and columns that do not fit together")
+    kernel = _kernel()
+    if kernel is None:
+        return numpy_keys.add_by_key(keys, columns)
+    rows = [np.ascontiguousarray(column, np.int64) for column in (keys, *columns)]
+    distinct, sums = library.add_by_key(kernel, rows[0], rows[1:])
+    order = np.argsort(distinct)
+    return distinct[order], [column[order] for column in sums]
+
+
+def add_within(starts: IntArray, keys: IntArray, columns: Sequence[IntArray]) -> list[IntArray]:
+    """Of each row, the sums of the columns over the rows of the same key in its group.
+
+    Groups are consecutive rows, from each of the `starts` up to the next; the last one is the number of rows.
+    """
+    if {len(column) for column in (keys, *columns)} != {int(starts[-1])} or starts[0] or np.any(np.diff(starts) < 0):
+        raise ValueError("groups, keys and columns that do not fit together")
+    kernel = _kernel()
+    if kernel is None:
+        return numpy_keys.add_within(starts, keys, columns)
+    rows = [np.ascontiguousarray(column, np.int64) for column in (starts, keys, *columns)]
+    return library.add_within(kernel, rows[0], rows[1], rows[2:])
+
+
+def find(known: IntArray, wanted: IntArray) -> IntArray:
+    """The place of each wanted key among the known ones, which ascend; −1 where it is none of them."""
+    kernel = _kernel()
+    if kernel is None:
+        return numpy_keys.find(known, wanted)
+    return library.find(kernel, np.ascontiguousarray(known, np.int64), np.ascontiguousarray(wanted, np.int64))
 
 
 def compiled() -> bool:

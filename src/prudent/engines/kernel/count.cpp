@@ -9,6 +9,7 @@
 
 #include "fold.h"
 #include "highest.h"
+#include "keys.h"
 #include "lists.h"
 #include "merger.h"
 #include "table.h"
@@ -148,6 +149,47 @@ EXPORT bool prudent_fold(const uint32_t *sizes, int64_t groups, const uint32_t *
 EXPORT void prudent_read_tables(const double *const *tables, int64_t number, int64_t columns, const double *row,
                                 const double *column, int64_t places, double *const *values) {
     read_tables(tables, number, columns, row, column, places, values);
+}
+
+// The keys of names ('n'), of their hosts ('h') or of their words ('w'); false for ends that go too far.
+EXPORT bool prudent_keys(char what, const char *bytes, int64_t size, const int64_t *ends, int64_t names, uint64_t *keys,
+                         uint8_t *known) {
+    try {
+        return find_keys(what, bytes, size, ends, names, keys, known);
+    } catch (const std::exception &) {
+        return false;
+    }
+}
+
+// Sums by key, in the order in which keys come, and how many keys there are; −1 where memory is short.
+EXPORT int64_t prudent_add_by_key(const uint64_t *keys, int64_t rows, const uint64_t *const *columns, int64_t width,
+                                  uint64_t *distinct, uint64_t *const *sums) {
+    try {
+        return add_by_key(keys, rows, columns, width, distinct, sums);
+    } catch (const std::exception &) {
+        return -1;
+    }
+}
+
+// Sums by key within groups of consecutive rows, for each row; false where memory is short.
+EXPORT bool prudent_add_within(const int64_t *starts, int64_t groups, const int64_t *keys,
+                               const uint64_t *const *columns, int64_t width, uint64_t *const *sums) {
+    try {
+        add_within(starts, groups, keys, columns, width, sums);
+    } catch (const std::exception &) {
+        return false;
+    }
+    return true;
+}
+
+// The place of each key among ascending ones, or −1; false where memory is short.
+EXPORT bool prudent_find(const int64_t *known, int64_t number, const int64_t *wanted, int64_t rows, int64_t *places) {
+    try {
+        find_places(known, number, wanted, rows, places);
+    } catch (const std::exception &) {
+        return false;
+    }
+    return true;
 }
 
 EXPORT void prudent_free(Result *result) { delete result; }

@@ -59,6 +59,16 @@ def load(path: Path) -> ctypes.CDLL:
             None,
             [ctypes.POINTER(_Address), number, number, _Address, _Address, number, ctypes.POINTER(_Address)],
         ),
+        "keys": (flag, [letter, _Address, number, _Address, number, _Address, _Address]),
+        "add_by_key": (
+            number,
+            [_Address, number, ctypes.POINTER(_Address), number, _Address, ctypes.POINTER(_Address)],
+        ),
+        "add_within": (
+            flag,
+            [_Address, number, _Address, ctypes.POINTER(_Address), number, ctypes.POINTER(_Address)],
+        ),
+        "find": (flag, [_Address, number, _Address, number, _Address]),
         "free": (None, [_Address]),
         "error": (ctypes.c_char_p, [_Address]),
         "exhausted": (flag, [_Address]),
@@ -183,6 +193,44 @@ def read_tables(
     places = (row.ctypes.data, column.ctypes.data, len(row))
     library.prudent_read_tables(_addresses(tables), len(tables), columns, *places, _addresses(values))
     return values
+
+
+def keys(library: ctypes.CDLL, names: NameColumn, what: str) -> tuple[IntArray, BoolArray]:
+    """The keys of names, or of what is made of them, and where that is known."""
+    ends = np.ascontiguousarray(names.ends, np.int64)
+    values = np.ascontiguousarray(names.values)
+    found, known = np.empty(len(ends), np.int64), np.empty(len(ends), bool)
+    texts = (what[:1].encode(), values.ctypes.data, len(values), ends.ctypes.data, len(ends))
+    if not library.prudent_keys(*texts, found.ctypes.data, known.ctypes.data):
+        raise ValueError("names whose ends go too far")
+    return found, known
+
+
+def add_by_key(library: ctypes.CDLL, keys: IntArray, columns: Sequence[IntArray]) -> tuple[IntArray, list[IntArray]]:
+    """The distinct keys, in any order, and the sums of their rows."""
+    distinct, sums = np.empty_like(keys), [np.empty_like(keys) for _ in columns]  # no memory where nothing is written
+    rows = (keys.ctypes.data, len(keys), _addresses(columns), len(columns))
+    number = library.prudent_add_by_key(*rows, distinct.ctypes.data, _addresses(sums))
+    if number < 0:
+        raise MemoryError
+    return distinct[:number], [column[:number] for column in sums]
+
+
+def add_within(library: ctypes.CDLL, starts: IntArray, keys: IntArray, columns: Sequence[IntArray]) -> list[IntArray]:
+    """Of each row, the sums of the rows of its group that have its key."""
+    sums = [np.empty_like(keys) for _ in columns]
+    rows = (starts.ctypes.data, len(starts) - 1, keys.ctypes.data, _addresses(columns), len(columns))
+    if not library.prudent_add_within(*rows, _addresses(sums)):
+        raise MemoryError
+    return sums
+
+
+def find(library: ctypes.CDLL, known: IntArray, wanted: IntArray) -> IntArray:
+    """The place of each key, or −1."""
+    places = np.empty(len(wanted), np.int64)
+    if not library.prudent_find(known.ctypes.data, len(known), wanted.ctypes.data, len(wanted), places.ctypes.data):
+        raise MemoryError
+    return places
 
 
 def _addresses(arrays: Sequence[NDArray[Any]]) -> Any:
