@@ -108,12 +108,34 @@ def test_parts_are_the_whole(log: Path, monkeypatch: pytest.MonkeyPatch) -> None
     assert [name for part in parts for name in part.items.to_list()] == names.whole().items.to_list()
 
 
-def test_some_contexts_are_those_of_the_whole(log: Path) -> None:
+@pytest.mark.parametrize("chunk", [1, 7, 1 << 16])
+def test_sizes_of_contexts_are_those_of_a_plain_loop(log: Path, chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However their cells are cut."""
+    monkeypatch.setattr(numbered, "_CHUNK", chunk)
     names = prudent.count(prudent.Log(log)).index
-    marked = np.arange(names.contexts) % 3 == 1
-    some, expected = names.only(marked).cells, names.whole().cells.only(marked)
-    for name in Cells.__dataclass_fields__:
-        np.testing.assert_array_equal(getattr(some, name), getattr(expected, name))
+    cells = names.whole().cells
+    expected = np.zeros((names.contexts, 5), np.int64)
+    for pair, position, click, n in zip(cells.pair, cells.position, cells.click, cells.n, strict=True):
+        row = expected[cells.context[pair]]
+        row[0] += 1
+        row[1] = max(row[1], position)
+        row[2] += n * (position == 1)
+        row[3] += n * click
+    expected[:, 4] = np.bincount(cells.context)
+    found = names.cells_of, names.longest_of, names.lists_of, expected[:, 3], names.pairs_of
+    np.testing.assert_array_equal(np.stack(found, axis=1), expected)
+    assert names.clicks == expected[:, 3].sum()
+
+
+def test_some_contexts_are_those_of_the_whole(log: Path) -> None:
+    """Also several selections at once, one of them of all."""
+    names = prudent.count(prudent.Log(log)).index
+    third = np.arange(names.contexts) % 3 == 1
+    selections = third, ~third, np.ones_like(third)
+    for marked, some in zip(selections, names.only(*selections), strict=True):
+        expected = names.whole().cells.only(marked)
+        for name in Cells.__dataclass_fields__:
+            np.testing.assert_array_equal(getattr(some.cells, name), getattr(expected, name))
 
 
 def test_names_are_numbered_in_their_order(tmp_path: Path) -> None:

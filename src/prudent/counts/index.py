@@ -6,6 +6,7 @@ contexts, are consecutive: a part is a range of both.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,7 +27,7 @@ from prudent.storage.counts_file import Piece, empty_piece
 from prudent.storage.quoting import file_text
 from prudent.storage.run import NO_NAMES, NameColumn, Run, starts_list
 
-_MOST_CELLS = 2_000_000  # of a part: larger ones are not faster
+_MOST_CELLS = 500_000  # of a part: its arrays take memory that earlier ones gave back
 _CANDIDATE = 0  # code of the cell that marks a pair that may be shown; no position is 0
 
 
@@ -74,15 +75,16 @@ class Index:
         """All contexts, in parts of a bounded size; a context that is larger is a part."""
         return map(self._part, _resized(self.runs()))
 
-    def only(self, contexts: BoolArray) -> Part:
-        """The selected contexts, renumbered."""
-        if contexts.all():
-            return self.whole()
-        chosen, first = [], 0
+    def only(self, *selections: BoolArray) -> tuple[Part, ...]:
+        """The contexts of each selection, renumbered; the cells are read once for all."""
+        chosen: list[list[Run]] = [[] for _ in selections]
+        first = 0
         for run in self.runs():
-            chosen.append(run.only(contexts[first : first + len(run.pairs)]))
-            first += len(run.pairs)
-        return self._part(Run.concatenated(chosen))
+            last = first + len(run.pairs)
+            for runs, contexts in zip(chosen, selections, strict=True):
+                runs.append(run if contexts[first:last].all() else run.only(contexts[first:last]))
+            first = last
+        return tuple(self._part(Run.concatenated(runs)) for runs in chosen)
 
     def in_random_order(self) -> IntArray:
         """The contexts in a random order that is the same in every engine."""
@@ -175,18 +177,31 @@ def number(pieces: Callable[[], Iterator[Piece]], engine: DuckDB, unit: int, can
 
 def _measure(run: Run) -> tuple[IntArray, ...]:
     """Of each context: pairs, candidates, cells, the longest list, lists and clicks."""
-    position, n, starts = run.code >> 16, run.n.view(np.int64), run.first_cell[:-1]
-    if not len(starts):
+    first, contexts = run.first_cell, len(run.pairs)
+    if not contexts:
         return (np.zeros(0, np.int64),) * 6
+    # Some contexts at a time: arrays of all cells would be made of memory that is new each time.
+    cuts = np.unique(np.append(np.searchsorted(first[:-1], np.arange(0, first[-1], _CHUNK)), contexts))
+    parts = []
+    for one, next_ in pairwise(np.append(0, cuts[cuts > 0]).tolist()):
+        cells = slice(first[one], first[next_])
+        parts.append(_totals(run.code[cells], run.n[cells].view(np.int64), first[one:next_] - first[one]))
+    eligible, longest, lists, clicks = map(np.concatenate, zip(*parts, strict=True))
+    return run.pairs.astype(np.int64), eligible, np.diff(first) - eligible, longest, lists, clicks
+
+
+_CHUNK = 1 << 16  # cells at a time
+
+
+def _totals(code: NDArray[np.uint32], n: IntArray, starts: IntArray) -> tuple[IntArray, ...]:
+    """Of each context: candidates, the longest list, lists and clicks; each has a cell."""
+    position = code >> 16
 
     def total(values: NDArray[Any]) -> IntArray:
-        return np.add.reduceat(values.astype(np.int64, copy=False), starts)  # every context has a cell
+        return np.add.reduceat(values, starts, dtype=np.int64)
 
-    eligible = total(position == 0)
     longest = np.maximum.reduceat(position, starts).astype(np.int64)
-    cells = np.diff(run.first_cell) - eligible
-    lists, clicks = total(np.where(starts_list(run.code), n, 0)), total(np.where(run.code & 2, n, 0))
-    return run.pairs.astype(np.int64), eligible, cells, longest, lists, clicks
+    return total(position == _CANDIDATE), longest, total(starts_list(code) * n), total((code >> 1 & 1) * n)
 
 
 def _read_candidates(engine: DuckDB, table: Candidates, logged: Run) -> Callable[[], Iterator[Piece]]:

@@ -49,4 +49,5 @@ def samples(index: "Index") -> "tuple[Part, Part]":
     heavy = heaviest(order, index.pairs_of, index.cells_of, index.lists_of, index.longest_of)
     fair = np.zeros(index.contexts, bool)
     fair[order[: enough(index.pairs_of[order], index.cells_of[order])]] = True
-    return index.only(heavy), index.only(fair)
+    first, second = index.only(heavy, fair)
+    return first, second

@@ -17,7 +17,7 @@ from prudent.storage.database import Database, memory_limit
 from prudent.storage.manifest import Tally
 
 _KEPT = 400_000_000  # bytes of counts that stay in memory, at most
-_SHARE = 0.2  # of the memory, for the same
+_SHARE = 0.3  # of the memory, for the same
 
 
 @dataclass(frozen=True)

@@ -194,7 +194,7 @@ def _logged(
         raise PolicyError(f"The contexts of the counts are {kind.lower()}, and those of the policy are not.")
     marked = np.zeros(index.contexts, bool)
     marked[list(index.find(contexts).values())] = True
-    part = index.only(marked)
+    (part,) = index.only(marked)
     cells, names = part.cells, part.contexts.to_list()
     every: list[Pair] = [
         (names[number], item) for number, item in zip(cells.context.tolist(), part.items.to_list(), strict=True)
