@@ -39,6 +39,10 @@ COMMANDS: dict[str, list[str]] = {
     "split": ["split", "{}.parquet", "-o", "out"],
     "rank": ["rank", "{}.parquet", "-o", "out/policy.parquet", "--scores", "out/scores.parquet", "--model", "cm"],
     "judge": ["judge", "{}.parquet", "-o", "out/judgments.parquet", "--model", "cm"],
+    "explore": [
+        *("explore", "{}-first.parquet", "--log", "{}.parquet", "--scores", "{}-scores.parquet"),
+        *("-o", "out/lists.parquet", "--budget", "0.2"),
+    ],
     "diff": ["diff", "one-policy.parquet", "{}-policy.parquet", "-o", "out/diff.parquet"],
     "export": ["export", "{}-policy.parquet", "-o", "out/lists.jsonl"],
     "simulate": ["simulate", "-o", "out/log.parquet", "--truth", "out/truth.parquet", "--seed", "{#}", "--lists", "50"],
@@ -98,7 +102,8 @@ def prepare(folder: Path) -> None:
             f"[i % 2, i % 3 // 2, 0] as clicks from range({200 + number}) t(i)) to '{name}.parquet'"
         )
         prudent.rank(f"{name}.parquet", model="cm", to=f"{name}-policy.parquet")
-        prudent.rank(f"{name}.parquet", model="cm", length=1, to=f"{name}-first.parquet")
+        first = {"to": f"{name}-first.parquet", "scores": f"{name}-scores.parquet"}
+        prudent.rank(f"{name}.parquet", model="cm", length=1, to=first["to"], scores=first["scores"])
     examination = "pbm(examination=[1, 0.7, 0.5, 0.4])"
     for number, name in enumerate(("one", "two"), start=1):  # logs whose order can be improved
         world: dict[str, Any] = {"contexts": 3, "items": (6, 8), "length": 4, "quality": -1, "exploration": 2}

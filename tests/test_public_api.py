@@ -91,6 +91,9 @@ CALLS: dict[str, Callable[..., Any]] = {
     ).rows(),
     "plan": lambda policy, log, **columns: prudent.plan(policy, log, lift=0.1, **columns).to_json(),
     "verify": lambda policy, log, **columns: prudent.verify(policy, log, promised=0.5, **columns).to_json(),
+    "explore": lambda policy, log, **columns: prudent.explore(
+        prudent.rank(prudent.Log(table(LISTS[:60])), "pbm"), log, goal="positions", lists=4000, **columns
+    ).rows(),
     "judge": lambda policy, log, **columns: prudent.judge(log, "pbm", **columns).rows(),
     "rank": lambda policy, log, **columns: dict(prudent.rank(log, "pbm", **columns)),
     "rank_baseline": lambda policy, log, **columns: dict(prudent.rank_baseline(log, "pi", **columns)),

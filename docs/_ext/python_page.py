@@ -20,6 +20,7 @@ SECTIONS = {
     "Logs and counts": ("Log", "readers", "count", "Counts", "compact", "split"),
     "Policies": ("rank", "rank_baseline", "Policy", "diff", "export"),
     "Judgments": ("judge", "Judgments"),
+    "Exploration": ("explore", "Exploration"),
     "Evaluation": ("evaluate", "gate", "gate_contexts", "plan", "verify", "report"),
     "Click models and bounds": ("check", "compare", "tune", "click_models", "bounds", "baselines"),
     "Engines": ("DuckDB", "Spark"),

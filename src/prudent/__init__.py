@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from prudent.policies import baselines
     from prudent.policies.baselines.rank_baseline import rank_baseline
     from prudent.policies.diff import diff
+    from prudent.policies.exploration.exploration import Exploration
+    from prudent.policies.exploration.explore import explore
     from prudent.policies.export import export
     from prudent.policies.judgments.judge import judge
     from prudent.policies.judgments.judgments import Judgments
@@ -49,6 +51,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "Counts": "counts.counts",
     "DuckDB": "engines.duckdb.engine",
+    "Exploration": "policies.exploration.exploration",
     "Judgments": "policies.judgments.judgments",
     "Log": "logs.log",
     "Policy": "policies.policy",
@@ -64,6 +67,7 @@ _HOMES = {
     "count": "counts.count",
     "diff": "policies.diff",
     "evaluate": "evaluation.evaluate",
+    "explore": "policies.exploration.explore",
     "export": "policies.export",
     "gate": "evaluation.gate",
     "gate_contexts": "evaluation.gate_contexts",
@@ -83,6 +87,7 @@ _HOMES = {
 __all__ = [
     "Counts",
     "DuckDB",
+    "Exploration",
     "Judgments",
     "Log",
     "Policy",
@@ -98,6 +103,7 @@ __all__ = [
     "count",
     "diff",
     "evaluate",
+    "explore",
     "export",
     "gate",
     "gate_contexts",

@@ -66,6 +66,11 @@ def diff() -> Any:
     return {**difference.manifest.to_json(), **difference.sample(5)}
 
 
+def explore() -> Any:
+    known: dict[str, Any] = {"scores": "scores.parquet", "to": "python/lists.parquet"}
+    return prudent.explore("policy.parquet", "counts.parquet", budget=0.02, lists=5000, **known).manifest.to_json()
+
+
 def split() -> Any:
     return asdict(prudent.split(["log.parquet"], "python", holdout=0.3, seed=1))
 
@@ -134,6 +139,13 @@ COMMANDS: Mapping[str, tuple[tuple[str, ...], Call]] = {
     "judge days": (
         ("judge", "days", "-o", "{to}/judgments.parquet", "--half-life", "7d", "--candidates", "candidates.csv"),
         lambda: prudent.judge("days", half_life="7d", candidates="candidates.csv", to="python/judgments.parquet"),
+    ),
+    "explore": (
+        (
+            *("explore", "policy.parquet", "--log", "counts.parquet", "--scores", "scores.parquet"),
+            *("-o", "{to}/lists.parquet", "--budget", "2%", "--lists", "5000", "--json"),
+        ),
+        explore,
     ),
     "export judgments": (
         ("export", "judgments.parquet", "-o", "{to}/judgments.qrels", "--json"),

@@ -71,6 +71,11 @@ def test_lower_is_the_lower_of_score(name: str) -> None:
     np.testing.assert_array_equal(bound.lower(some), bound.score(some).lower)
 
 
+@every_bound
+def test_it_says_whether_it_has_a_posterior(name: str) -> None:
+    assert bounds[name].posterior == (bounds.parse(name).score(simulated()).deviation is not None)
+
+
 @every_pessimistic_bound
 @settings(max_examples=40, deadline=None)
 @given(some=evidences, data=st.data())

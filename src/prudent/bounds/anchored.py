@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -53,6 +53,8 @@ class Anchored(Bound):
 
     delta: float = 0.5
     lead: Literal["prior", "clicks"] = "prior"
+
+    posterior: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_delta(self.delta)

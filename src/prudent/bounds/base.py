@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
@@ -73,6 +73,8 @@ class Scores:
 
 class Bound(Protocol):
     """A lower confidence bound on attraction; its settings are its fields."""
+
+    posterior: ClassVar[bool] = False  # whether scores are those of a posterior, with its deviation
 
     @property
     def promise(self) -> str:

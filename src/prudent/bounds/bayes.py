@@ -4,7 +4,7 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 from scipy.special import betainccinv
@@ -28,6 +28,8 @@ from prudent.click_models.evidence import Evidence
 
 class PosteriorBound(Bound):
     """A quantile of the posterior under some prior. The prior does not depend on δ: fit once, then sweep δ."""
+
+    posterior: ClassVar[bool] = True
 
     @property
     @abstractmethod

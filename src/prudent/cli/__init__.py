@@ -22,7 +22,19 @@ from prudent.cli.options import app
 from prudent.cli.output import BUG, CUT_OFF, Decided, check_streams, close_stdout, fail, out, show_warning
 
 # Each adds its commands to the application, in the order of the help.
-for group in ("rank", "judge", "compact", "diff", "evaluate", "after_launch", "compare", "report", "demo", "reproduce"):
+for group in (
+    "rank",
+    "judge",
+    "explore",
+    "compact",
+    "diff",
+    "evaluate",
+    "after_launch",
+    "compare",
+    "report",
+    "demo",
+    "reproduce",
+):
     import_module(f"prudent.cli.{group}")
 
 

@@ -19,18 +19,9 @@ from prudent.cli.options import (
     fraction,
     only_set,
     option,
+    share_of,
 )
 from prudent.cli.output import Decided, busy, out, print_json, print_table, say, say_wrapped
-
-
-def share_of(text: str) -> float:
-    """A share as a fraction or in percent: 0.05 or 5%.
-
-    >>> share_of("5%"), share_of("0.05")
-    (0.05, 0.05)
-    """
-    return fraction(text[:-1]) / 100 if text.endswith("%") else fraction(text)
-
 
 _COLOURS = {"ok": "green", "alert": "red", "unknown": "yellow"}
 

@@ -49,6 +49,15 @@ def fraction(text: str) -> float:
         raise typer.BadParameter(f"{text!r} is not a number. Write a fraction, such as {example}.") from None
 
 
+def share_of(text: str) -> float:
+    """A share as a fraction or in percent: 0.05 or 5%.
+
+    >>> share_of("5%"), share_of("0.05")
+    (0.05, 0.05)
+    """
+    return fraction(text[:-1]) / 100 if text.endswith("%") else fraction(text)
+
+
 def only_set(**options: Any) -> dict[str, Any]:
     """The options that were set; the others have the defaults of the public function."""
     return {name: value for name, value in options.items() if value not in (None, [], ())}

@@ -39,6 +39,7 @@ class ClickModel(Protocol):
     precedence: ClassVar[int] = 100  # where held-out clicks cannot tell two models apart, auto takes the lower
     whole_lists: ClassVar[bool] = False  # whether `fit` reads `lists`
     single_impressions: ClassVar[bool] = False  # whether cells will do of which `Cells.single` is true
+    compares_positions: ClassVar[bool] = False  # whether it is fitted to items that are shown at several positions
     compared: ClassVar[bool] = True  # whether auto and compare try it: it predicts clicks in a way of its own
 
     def fit(self, cells: Cells, positions: int, lists: ListBatch | None = None) -> "FittedModel":

@@ -60,6 +60,7 @@ class PositionBased(ClickModel):
     reward: ClassVar[Reward] = "clicks"
     precedence: ClassVar[int] = 1
     single_impressions: ClassVar[bool] = True
+    compares_positions: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         for setting, known in (("counts", ("examined", "weighted")), ("solver", ("em", "als"))):

@@ -1,7 +1,7 @@
 """HoldoutLog: a policy and a log as arrays."""
 
 import warnings
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike
 from typing import Any
@@ -12,7 +12,6 @@ import numpy as np
 from prudent.base.arrays import IntArray
 from prudent.base.errors import LogError, PrudentWarning, UsageError
 from prudent.base.results import ArrowStream
-from prudent.click_models.base import ClickModel, click_models
 from prudent.counts.counts import Counts
 from prudent.counts.lists import batch_of, digest_of, name_kinds, name_tables, read_whole_lists
 from prudent.counts.lists_with_columns import ListsWithColumns, read_with_columns
@@ -26,9 +25,10 @@ from prudent.evaluation.selection import find_selection
 from prudent.evaluation.target import find_target, read_lists_of
 from prudent.logs.log import Log, as_log
 from prudent.policies.policy import Policy, as_policy
+from prudent.policies.trained_model import trained_model
 from prudent.storage.counts_file import Piece
 from prudent.storage.digest import Digest
-from prudent.storage.manifest import Manifest, Tally
+from prudent.storage.manifest import Tally
 from prudent.storage.run import Run
 
 PolicyLike = Policy | str | PathLike[str]
@@ -151,20 +151,3 @@ def _as_found(tally: Tally, piece: Piece) -> tuple[Tally, ListsWithColumns | Non
     if not tally.lists:
         return tally, None
     return tally, ListsWithColumns(piece.run, batch_of([piece], np.int32), None)
-
-
-def trained_model(manifest: Manifest, length: int) -> ClickModel | None:
-    """The policy's click model with its fitted parameters as settings; None where it has none for this many positions.
-
-    >>> made = Manifest("policy", {"model": "pbm"}, results={"fitted": {"examination": [1.0, 0.6], "prior": {}}})
-    >>> str(trained_model(made, 2))
-    'pbm(examination=[1, 0.6])'
-    """
-    spelled, fitted = manifest.settings.get("model"), manifest.results.get("fitted", {})
-    try:
-        model: Any = click_models.parse(str(spelled))
-        known = {one.name: fitted[one.name] for one in fields(model) if one.name in fitted}
-        enough = known and all(len(values) >= length for values in known.values())
-        return replace(model, **known) if enough else None
-    except (UsageError, TypeError):  # made elsewhere, or by a model that is not installed
-        return None

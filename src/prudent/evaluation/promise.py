@@ -7,10 +7,12 @@ from scipy.special import ndtri
 
 from prudent.base.arrays import BoolArray, FloatArray
 from prudent.base.errors import PolicyError, UsageError
-from prudent.click_models.base import FittedModel, click_models
 from prudent.click_models.rewards import ObservedReward
-from prudent.evaluation.holdout_log import HoldoutLog, trained_model
+from prudent.evaluation.holdout_log import HoldoutLog
 from prudent.policies.list_bound import squared_gap
+from prudent.policies.trained_model import model_of
+
+_OTHERWISE = "name the reward per list that it promised, promised=..."
 
 
 @dataclass(frozen=True)
@@ -34,7 +36,7 @@ def promise_of(holdout: HoldoutLog, reward: ObservedReward) -> Promise:
         "select contexts.rowid as number, rank - 1 as place, mean, lower from policy join contexts using (context) "
         f"where rank <= {held.length:d}"
     ).fetchnumpy()
-    fitted = _model(holdout)
+    fitted = model_of(manifest, held.length, _OTHERWISE)
     number, place = found["number"], found["place"]
     if np.ma.is_masked(found["mean"]) or np.isnan(np.ma.getdata(found["mean"])).any():
         raise PolicyError("The policy has no estimates: name the reward per list that it promised, promised=....")
@@ -52,19 +54,3 @@ def promise_of(holdout: HoldoutLog, reward: ObservedReward) -> Promise:
     quantile = float(ndtri(level)) if level is not None and level > 0.5 else 0.0
     deviation = np.sqrt(squares) / quantile if quantile else np.zeros(len(value))
     return Promise(held.known, value, deviation)
-
-
-def _model(holdout: HoldoutLog) -> FittedModel:
-    """The click model of the policy, with the parameters that were fitted to its training log."""
-    manifest, length = holdout.policy.manifest, holdout.lists.length
-    spelled = manifest.settings.get("model")
-    if spelled is None:
-        raise PolicyError("The policy names no click model: name the reward per list that it promised, promised=....")
-    fitted = {name for name in manifest.results.get("fitted", {}) if name not in ("prior", "groups")}
-    model = trained_model(manifest, length)
-    if model is None and fitted:
-        raise PolicyError(
-            "The policy was trained on shorter lists than those of this log, or by a click model that is not "
-            "installed: name the reward per list that it promised, promised=...."
-        )
-    return (model or click_models.parse(str(spelled))).typical(length)

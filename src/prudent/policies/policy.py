@@ -122,6 +122,11 @@ class Policy(Lookup, Result):
         """Every candidate with its evidence: the columns of `lists` without the rank."""
         return self.connection.sql(self._query("scores"))
 
+    @property
+    def has_scores(self) -> bool:
+        """Whether `scores` are known: those of a policy from a file are in another."""
+        return "scores" in self._tables
+
     def contexts(self) -> duckdb.DuckDBPyRelation:
         """One row per context.
 

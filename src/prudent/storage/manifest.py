@@ -39,6 +39,7 @@ Kind = Literal[
     "split",
     "policy",
     "judgments",
+    "exploration",
     "difference",
     "export",
     "evaluation",
