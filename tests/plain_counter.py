@@ -236,14 +236,16 @@ def _lists(rows: Sequence[tuple[dict[str, Any], bool]], form: Form) -> Iterator[
 def _from_clicked(items: Any, clicked: Any, form: Form) -> tuple[list[int] | None, str | None]:
     if clicked is None:
         return None, "clicks missing"
+    if items is None:
+        return None, None
     if form.clicked_positions:
         clicked = list(map(as_position, clicked))
         if None in clicked:
             return None, "click outside its list"
-        places: list[Any] = list(range(form.first_position, len(items or []) + form.first_position))
+        places: list[Any] = list(range(form.first_position, len(items) + form.first_position))
     else:
-        places = items or []
-    if None in clicked or (items is not None and not set(clicked) <= set(places)):
+        places = items
+    if None in clicked or not set(clicked) <= set(places):
         return None, "click outside its list"
     return [int(place in clicked) for place in places], None
 

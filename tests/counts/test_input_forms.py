@@ -82,6 +82,15 @@ def test_clicks_that_are_not_in_their_list_reject_it(form: str, clicked: list[An
     assert (counts.tally.lists, dict(counts.tally.rejected)) == (1, {reason: 1})
 
 
+@pytest.mark.parametrize(("form", "clicked"), [("clicked_items", "a"), ("clicked_positions", 0)])
+def test_without_items_there_is_no_list_to_be_outside_of(form: str, clicked: Any) -> None:
+    """Position 0 was outside a list that is not there, and position 1 was not."""
+    made = pa.table({"context": ["q", "q"], "items": [["a", "b"], None], "clicked": [[], [clicked]]})
+    columns: dict[str, Any] = {form: "clicked"}
+    counts = prudent.count(made, max_rejected=1, **columns)
+    assert dict(counts.tally.rejected) == {"empty list": 1}
+
+
 def test_errors_hint_at_other_forms_and_nothing_is_guessed() -> None:
     made = with_forms([("q", ("a", "b"), (1, 0))] * 9)
     for column in ("ids", "from1"):

@@ -20,8 +20,14 @@ def list_fault(odd: bool, clicked: str = "") -> str:
 
 
 def clicked_fault(column: str, outside: str) -> str:
-    """What is wrong with a list of what was clicked, where `outside` is the condition that it is not in its list."""
-    return f"when {column} is null then {CODE['clicks missing']} when {outside} then {CODE['click outside its list']}"
+    """What is wrong with a list of what was clicked, where `outside` is the condition that it is not in its list.
+
+    Without items there is no list to be outside of: that is the fault, whatever was clicked.
+    """
+    return (
+        f"when {column} is null then {CODE['clicks missing']} "
+        f"when items is not null and ({outside}) then {CODE['click outside its list']}"
+    )
 
 
 def row_fault(*, odd: bool, whole: str, repeated: str) -> str:
