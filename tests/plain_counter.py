@@ -53,7 +53,7 @@ def count(file: Path, *, layout: str = "lists", format: str | None = None, **col
     if kind == "parquet":
         rows: list[dict[str, Any]] = pq.read_table(file).to_pylist()
     else:
-        rows = list(_json_lines(file) if kind == "jsonl" else _csv_rows(file, "\t" if kind == "tsv" else ","))
+        rows = list(_json_lines(file) if kind == "jsonl" else _csv_rows(file, "\t" if kind == "tsv" else ",", form))
     if layout == "impressions":
         return _singles(_one_type(rows, form) if kind == "jsonl" else [(row, False) for row in rows], form, kind)
     typed = _one_type(rows, form) if kind == "jsonl" else [(row, False) for row in rows]
@@ -79,6 +79,12 @@ class Form(NamedTuple):
             return [*(["impression"] if self.layout == "rows" else []), *self.context, "item"]
         return [*self.context, "items", *([self.clicked_items] if self.clicked_items else [])]
 
+    @property
+    def columns(self) -> list[str]:
+        """All columns that are read."""
+        clicked = self.clicked_items or self.clicked_positions or "clicks"
+        return [*self.names, *(["position", "click"] if self.layout != "lists" else [clicked])]
+
     def context_of(self, row: Mapping[str, Any]) -> Any:
         """The name of a context, of several columns where there are several."""
         values = [row.get(column) for column in self.context]
@@ -98,10 +104,10 @@ def _check_kinds(file: Path, form: Form) -> None:
 # --- files ------------------------------------------------------------------------------------------------------------
 
 
-def text_of(file: Path) -> str:
+def text_of(file: Path, errors: str = "strict") -> str:
     """Without a byte order mark."""
     content = gzip.decompress(file.read_bytes()) if file.suffix == ".gz" else file.read_bytes()
-    return content.removeprefix(b"\xef\xbb\xbf").decode("utf-8")
+    return content.removeprefix(b"\xef\xbb\xbf").decode("utf-8", errors)
 
 
 class Whole(float):
@@ -131,16 +137,22 @@ def _refuse(constant: str) -> float:
     raise ValueError(constant)
 
 
-def _csv_rows(file: Path, delimiter: str) -> Iterator[dict[str, Any]]:
+def _csv_rows(file: Path, delimiter: str, form: Form) -> Iterator[dict[str, Any]]:
+    """Bytes that are no text matter in the columns that are read alone."""
     csv.field_size_limit(1 << 30)
     try:
-        header, *rows = csv.reader(text_of(file).splitlines(keepends=True), delimiter=delimiter, strict=True)
+        header, *rows = csv.reader(
+            text_of(file, "surrogateescape").splitlines(keepends=True), delimiter=delimiter, strict=True
+        )
     except csv.Error as error:
         raise ValueError from error
     for row in filter(None, rows):
         if len(row) != len(header):
             raise ValueError("another number of fields")
-        yield {name: value or None for name, value in zip(header, row, strict=True)}
+        values = {name: value or None for name, value in zip(header, row, strict=True)}
+        for column in form.columns:
+            (values.get(column) or "").encode()
+        yield values
 
 
 # --- values -----------------------------------------------------------------------------------------------------------
