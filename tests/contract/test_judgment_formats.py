@@ -100,7 +100,9 @@ READERS: dict[str, Callable[[Path], Held]] = {
     "rank-eval": read_rank_eval,
     "trec-qrels": read_qrels,
 }
-every_format = pytest.mark.parametrize("name", list(judgment_formats))
+NO_GRADES = ("propensities",)
+"""Formats about the click model of judgments: other programs' weights, which hold no grades."""
+every_format = pytest.mark.parametrize("name", [name for name in judgment_formats if name not in NO_GRADES])
 
 
 @every_format
@@ -152,6 +154,21 @@ def test_weights_are_information_by_a_plain_loop(tmp_path: Path) -> None:
     variance = spread + sum(deviation**2 for deviation in deviations) / len(means)
     expected = [max(0.0, 1 - deviation**2 / variance) for deviation in deviations]
     assert [float(row["weight"]) for row in rows] == pytest.approx(expected, abs=2e-6)  # six decimals
+
+
+def test_propensities_are_those_of_the_click_model(tmp_path: Path) -> None:
+    rows = [
+        {"context": "q", "items": [*order], "clicks": [n % 2, n % 4 // 3]} for order in ("ab", "ba") for n in range(80)
+    ]
+    judgments = prudent.judge(pa.Table.from_pylist(rows), "pbm", thresholds=[0.1, 0.2, 0.4, 0.5])
+    prudent.export(judgments, tmp_path / "p.csv", format="propensities")
+    first, second = judgments.manifest.results["fitted"]["examination"]
+    assert (first, second) == (1, pytest.approx(0.5, abs=0.01))  # half as many clicks there, of the same items
+    lines = ["position,examination,weight", "1,1.0,1.0", f"2,{second},{round(1 / second, 6)}"]
+    assert (tmp_path / "p.csv").read_text().splitlines() == lines
+    with pytest.raises(PolicyError, match="prudent judge --model pbm"):
+        prudent.export(judge(PLAIN), tmp_path / "none.csv", format="propensities")
+    assert not (tmp_path / "none.csv").exists()
 
 
 def test_endings_and_settings(tmp_path: Path) -> None:

@@ -4,6 +4,8 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+import duckdb
+
 from prudent.engines.duckdb.engine import DuckDB
 from prudent.policies.export.base import Format
 from prudent.policies.export.writing import check_name_types, format_by_ending, opened_rows, write_parts
@@ -33,6 +35,7 @@ def export_judgments(
     check_output(to, source.files, parquet=False)
     with opened_rows(source.relation(), _views, engine) as connection:
         check_name_types(connection, "judgments", "these judgments")
+        _add_examination(connection, source.manifest)
         write_parts(connection, chosen, to)
         summary = source.summary
         manifest = Manifest(
@@ -43,6 +46,17 @@ def export_judgments(
         )
     manifest.write(to)
     return manifest
+
+
+def _add_examination(connection: duckdb.DuckDBPyConnection, manifest: Manifest) -> None:
+    """Make the table `examination` (position, p), without rows where the click model has no such parameters."""
+    connection.execute("create temp table examination (position integer, p double)")
+    fitted = manifest.results.get("fitted")
+    values = fitted.get("examination") if isinstance(fitted, dict) else None
+    if not isinstance(values, list) or not all(isinstance(p, int | float) and 0 <= p <= 1 for p in values):
+        return  # a manifest is untrusted
+    if values:
+        connection.executemany("insert into examination values (?, ?)", list(enumerate(values, start=1)))
 
 
 def _views(rows: Path) -> tuple[str, ...]:

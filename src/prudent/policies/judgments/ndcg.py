@@ -90,9 +90,10 @@ def ndcg_interval(
     """Posterior mean and quantiles of the mean nDCG, over draws of every attraction.
 
     Draws are independent: errors that items share, of the fitted examination probabilities and of the prior, are in the
-    deviations but not in their correlation. In simulated logs the 95 % interval covers 95 % under ``cm``, where
-    there are no examination probabilities, and 90 % under ``pbm``, mostly with the truth above it. Drawing one error of
-    the examination probabilities for all items together did not change that.
+    deviations but not in their correlation. In simulated logs the 95 % interval covers 93 % under ``cm`` and 89 % under
+    ``pbm``, with the truth above it in three of four misses. Most of that is the prior of items that were hardly ever
+    shown: their attraction is estimated too high, and so is the gain of the ideal list. Errors of the examination
+    probabilities are the smaller part: with the true ones, 92.5 % are covered.
     """
     if not judged.context.size:
         raise PolicyError("No list of this policy is of a judged context: judge a log of the same contexts.")

@@ -1,7 +1,8 @@
 """The registry of formats for judgments, and what several of them share.
 
 They are `prudent.policies.export.base.Format`s. Their queries read the view `judgments`, which has the columns of
-`Judgments` and `number`: that of the context, from 1, in the order of contexts.
+`Judgments` and `number`: that of the context, from 1, in the order of contexts. The table `examination` has `position`
+and `p`, where the click model has an examination probability per position.
 """
 
 import duckdb
