@@ -25,6 +25,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         patch.chdir(folder)
         write_log(make_world("pbm", contexts=6, items=(5, 8), length=4, seed=3), 4000, "log.parquet", seed=3)
         prudent.split("log.parquet", ".")
+        bought = "list_transform(clicks, lambda click, k: click * (items[k] % 3))"
+        duckdb.execute(f"copy (select *, {bought} as margin from 'train.parquet') to 'margins.parquet'")
         for day, part in (("2026-11-01", "train"), ("2026-11-02", "holdout")):
             prudent.count(prudent.Log(f"{part}.parquet"), to="days", day=day)
         items = "select distinct context, unnest(items) as item from 'log.parquet' order by all"
@@ -94,6 +96,16 @@ COMMANDS: Mapping[str, tuple[tuple[str, ...], Call]] = {
     # name -> the command, with {to} for the folder of its files, and the call
     "count": (("count", "train.parquet", "-o", "{to}/counts.parquet", "--threads", "1", "--json"), count),
     "rank a log": (("rank", "train.parquet", *POLICY, "--json"), rank("train.parquet")),
+    "rank by rewards": (
+        ("rank", "margins.parquet", *POLICY, "--reward", "margin", "--bound", "eb", "--json"),
+        rank("margins.parquet", reward="margin", bound="eb"),
+    ),
+    "count rewards": (
+        ("count", "margins.parquet", "-o", "{to}/counts.parquet", "--reward", "margin", "--threads", "1", "--json"),
+        lambda: prudent.count(
+            "margins.parquet", reward="margin", engine=prudent.DuckDB(threads=1), to="python/counts.parquet"
+        ).manifest.to_json(),
+    ),
     "rank counts": (
         ("rank", "counts.parquet", *POLICY, "--model", "dcm", "--bound", "eb", "--length", "3", "--json"),
         rank("counts.parquet", model="dcm", bound="eb", length=3),

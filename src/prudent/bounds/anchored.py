@@ -172,7 +172,7 @@ class LearnedAnchored(Bound):
             mean,
             prior.fitted,
             upper=partial(after.upper, level=self.delta / 2),
-            anchor=Anchor(stay, self._leads(evidence), self.preference(evidence)),
+            anchor=Anchor(stay, self._leads(evidence), self.preference(evidence), STAY * self.delta),
             list_level=self.delta / 2,
             deviation=after.deviation,
         )
@@ -192,7 +192,7 @@ class LearnedAnchored(Bound):
             mean,
             prior.fitted,
             upper=upper.__getitem__,
-            anchor=Anchor(stay.__getitem__, leads, self.preference(evidence)),
+            anchor=Anchor(stay.__getitem__, leads, self.preference(evidence), STAY * self.delta),
             list_level=self.delta / 2,
             deviation=lambda some: after.deviation(np.searchsorted(rows, some)),
         )

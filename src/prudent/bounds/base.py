@@ -52,6 +52,7 @@ class Anchor(NamedTuple):
     stay: OfRows
     leads: BoolArray  # whether an item may pass others at all
     preference: FloatArray | None = None  # as in `Bound`
+    level: float = 0.5  # P(θ ≤ stay)
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,11 @@ LayoutOption = Annotated[
     ),
 ]
 
+LogReward = Annotated[
+    str | None,
+    column("--reward", "What a click was worth, such as a purchase, a margin or a dwell time: lists are ranked by it."),
+]
+
 
 @dataclass(frozen=True)
 class LogOptions:

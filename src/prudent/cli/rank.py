@@ -9,7 +9,7 @@ import typer
 import prudent
 from prudent.base.errors import UsageError
 from prudent.base.text import Column, join_names, number, several
-from prudent.cli.log_options import EngineOptions, LogOptions
+from prudent.cli.log_options import EngineOptions, LogOptions, LogReward
 from prudent.cli.options import (
     DayOptions,
     GroupOptions,
@@ -58,6 +58,7 @@ def rank_command(
         bool, typer.Option("--unseen", help="Also rank contexts that --candidates names and the log does not have.")
     ] = False,
     max_moves: Annotated[int | None, typer.Option(help="Positions an item may rise above its incumbent place.")] = None,
+    reward: LogReward = None,
     rules: Annotated[
         Path | None, typer.Option(help="JSON file of business rules: pin, bury, exclude, at_most, new, keep_first.")
     ] = None,
@@ -67,7 +68,7 @@ def rank_command(
 ) -> None:
     """Find the best list for every context, from logs or counts."""
     both = only_set(to=to, scores=scores, length=length, min_lists=min_lists, max_rejected=max_rejected, **log.settings)
-    own = only_set(model=model, bound=bound, candidates=candidates, max_moves=max_moves, rules=rules)
+    own = only_set(model=model, bound=bound, candidates=candidates, max_moves=max_moves, rules=rules, reward=reward)
     own |= only_set(unseen=unseen or None) | days.settings | grouped.settings
     if baseline is not None:
         for name in [*own, *(["engine"] if engine.on_spark else [])]:
@@ -121,6 +122,7 @@ def count_command(
     day: Annotated[
         str | None, typer.Option(help="Day of these lists, such as 2026-11-15: its folder in --to is replaced.")
     ] = None,
+    reward: LogReward = None,
     max_rejected: MaxRejected = None,
     as_json: Json = False,
 ) -> None:
@@ -129,7 +131,7 @@ def count_command(
     With --engine spark, an output that ends in .parquet is one file on this machine; any other, such as s3a://counts, is a folder of Parquet files.
     """  # noqa: E501 (a line break here would be one in a terminal)
     with busy("Counting"):
-        settings = only_set(day=day, max_rejected=max_rejected, **log.settings)
+        settings = only_set(day=day, max_rejected=max_rejected, reward=reward, **log.settings)
         counts = prudent.count(inputs, engine=engine.start(log), to=to, **settings)
     if as_json:
         print_json(counts.manifest.to_json())
@@ -228,6 +230,8 @@ def _show_summary(manifest: "Manifest") -> None:
     if baseline is not None:
         say_wrapped("The new lists maximize this estimate, so it is too high for them. Evaluate them on a holdout.")
         return
+    if reward := training.tally.reward:
+        say_wrapped(f"The reward is {reward}: bounds are of what an examination of an item earns.")
     say_wrapped(list_promise(summary["level"], settings["bound"]))
     if summary["value"] < (1 - _CLEARLY) * summary["incumbent_value"]:
         say_wrapped("The new lists are estimated to be worse than the incumbent: this log is no reason to change.")
@@ -239,6 +243,9 @@ def _show_choice(manifest: "Manifest") -> None:
     if asked not in ("auto", "robust"):
         return
     model, comparison = manifest.settings["model"], manifest.results.get("comparison")
+    if manifest.sources["training"].tally.reward:
+        say(f"{asked}: {model}, under which the rewards of the items of a list add up.")
+        return
     if comparison is None:
         say(f"{asked}: {model}, the simplest click model that this log identifies; models were not compared.")
         return

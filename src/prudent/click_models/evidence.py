@@ -11,6 +11,7 @@ from prudent.base.numerics.thinned import Skips
 from prudent.counts.cells import Cells
 from prudent.counts.groups import Signals
 from prudent.counts.production import discounted_impressions, hazard
+from prudent.logs.log import MOST_REWARD
 
 if TYPE_CHECKING:
     from prudent.click_models.base import FittedModel
@@ -40,12 +41,19 @@ class Evidence:
     skips: Skips | None = field(default=None, kw_only=True)
     # Variance of log Σx, as far as fitted parameters are uncertain.
     spread: FloatArray | None = field(default=None, kw_only=True)
+    # Of each pair: clicks, Σ of their rewards, and Σ of the squares; None where the log has no rewards.
+    rewards: FloatArray | None = field(default=None, kw_only=True)
     # What other contexts say about the groups of each pair; None where pairs have no groups.
     signals: Signals | None = field(default=None, kw_only=True)
     # Where items differ in how often their clicks satisfy: estimates of that, and the same evidence with satisfying
     # clicks in place of clicks.
     satisfaction: FloatArray | None = field(default=None, kw_only=True)
     satisfying: "Evidence | None" = field(default=None, kw_only=True)
+
+    @property
+    def most(self) -> float:
+        """The largest value of an examination: that of a click, or of the largest reward."""
+        return 1.0 if self.rewards is None else float(MOST_REWARD)
 
     @property
     def ranked(self) -> "Evidence":
@@ -114,6 +122,8 @@ def make_evidence(
 ) -> Evidence:
     """The evidence of the pairs of `cells`; the rest where examinations are not certain."""
     expected = positive + negative if expected is None else expected
+    if cells.rewards is not None:
+        uncertain["rewards"] = np.column_stack([cells.fold(cells.codes.click)[0], cells.rewards])
     return Evidence(
         context=cells.context,
         item=number_within(cells.context),

@@ -165,10 +165,9 @@ def choose(lists: ListBatch) -> Choice:
     )
 
 
-def choose_single() -> Choice:
-    """The same for single impressions: the simplest model that needs no whole lists."""
-    chosen = next(model for model in candidates() if model.single_impressions)
-    return Choice(chosen, note="Single impressions do not tell click models apart, and most need whole lists.")
+def choose_single(note: str) -> Choice:
+    """The simplest model that reads positions alone, where there is no choice; the note says why."""
+    return Choice(next(model for model in candidates() if model.single_impressions), note=note)
 
 
 REFUTED_AT = 4.0

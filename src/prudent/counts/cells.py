@@ -36,6 +36,7 @@ class Cells:
     size: NDArray[np.uint32]  # of each pair: its cells
     code: NDArray[np.uint32]  # of each cell, as in `prudent.storage.run`
     n: FloatArray  # of each cell: impressions, whole numbers unless old days weigh less
+    rewards: FloatArray | None = None  # of each pair: Σ of the rewards of its clicks, and of their squares
 
     @classmethod
     def of_columns(
@@ -137,7 +138,9 @@ class Cells:
         """The cells of these contexts, which are numbered anew."""
         kept = contexts[self.context]
         cell = np.repeat(kept, self.size)
-        return Cells((np.cumsum(contexts) - 1)[self.context[kept]], self.size[kept], self.code[cell], self.n[cell])
+        rewards = None if self.rewards is None else self.rewards[kept]
+        context = (np.cumsum(contexts) - 1)[self.context[kept]]
+        return Cells(context, self.size[kept], self.code[cell], self.n[cell], rewards)
 
     def parts(self, pairs: int) -> Iterator["Cells"]:
         """The cells of consecutive contexts, about so many pairs at a time; contexts are numbered anew."""
@@ -150,7 +153,8 @@ class Cells:
         ends = np.append(0, np.cumsum(self.size, dtype=np.int64))[starts]
         for pair, cell in zip(map(slice, starts[:-1], starts[1:]), map(slice, ends[:-1], ends[1:]), strict=True):
             context = self.context[pair]
-            yield Cells(context - context[0], self.size[pair], self.code[cell], self.n[cell])
+            rewards = None if self.rewards is None else self.rewards[pair]
+            yield Cells(context - context[0], self.size[pair], self.code[cell], self.n[cell], rewards)
 
     def bootstrapped(self, random: np.random.Generator, size: float = 1.0) -> "Cells":
         """The cells of a bootstrapped log of this relative size: each count is drawn from a Poisson distribution."""

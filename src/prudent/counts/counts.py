@@ -38,7 +38,7 @@ from prudent.storage.filesystem import Location, fetch, fetch_rows, locate
 from prudent.storage.locks import Seen, has_changed, locked, look_at
 from prudent.storage.manifest import Days, Manifest, Source, Tally
 from prudent.storage.quoting import file_text
-from prudent.storage.run import Run
+from prudent.storage.run import Run, joined_rewards
 from prudent.storage.sketch import NOTHING
 
 _KEYS = "context, item, position, prev, click, more"
@@ -215,7 +215,12 @@ class Counts:
             rows = connection.execute(
                 f"select count(*) from ((({one}) except all ({two})) union all (({two}) except all ({one})))"
             ).fetchall()
-        return bool(rows[0][0] == 0)
+        return bool(rows[0][0] == 0) and self.tally.reward == other.tally.reward and self._rewards_equal(other)
+
+    def _rewards_equal(self, other: "Counts") -> bool:
+        """The sums of rewards, where the pairs are the same."""
+        one, two = (joined_rewards([piece.run for piece in counts.pieces()]) for counts in (self, other))
+        return one is None or two is None or np.array_equal(one, two)
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -242,7 +247,7 @@ class Counts:
             yield self.held.piece
             return
         with self._reading():
-            yield from merged_pieces(self.engine, self._here, self.weights or (1,) * len(self._here))
+            yield from merged_pieces(self.engine, self._here, self.weights or (1,) * len(self._here), unit=self._unit)
 
     def _sampled(self) -> Iterator[Piece]:
         """Of the contexts with whole lists at least; their cells have no weights."""

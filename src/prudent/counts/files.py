@@ -18,6 +18,7 @@ from prudent.engines.kernel.names import is_sorted
 from prudent.logs.formats import find_files, parquet_files
 from prudent.storage.counts_file import (
     COLUMNS,
+    REWARD_COLUMNS,
     Piece,
     check_bytes,
     common_threshold,
@@ -48,7 +49,7 @@ def check_counts_file(connection: duckdb.DuckDBPyConnection, file: Path) -> Tall
     try:
         footer = read_footer(connection, file)
         tally = counts_footer(footer, str(file)).tally
-        _check_columns(connection, file)
+        _check_columns(connection, file, rewarded=tally is not None and bool(tally.reward))
         check_bytes(file, footer)
     except (duckdb.Error, OSError) as error:
         raise CountsError(f"Cannot read {file}: {str(error).splitlines()[0]}") from error
@@ -80,13 +81,14 @@ _KINDS = {
 """The types that columns of a file of counts may have, if not lists of numbers."""
 
 
-def _check_columns(connection: duckdb.DuckDBPyConnection, file: Path) -> None:
+def _check_columns(connection: duckdb.DuckDBPyConnection, file: Path, rewarded: bool) -> None:
     try:
         described = connection.execute(f"describe from read_parquet({file_text(file)}, hive_partitioning = false)")
     except duckdb.Error as error:  # such as a name of a column that is not UTF-8
         raise CountsError(f"{file} is marked as counts, but its schema is damaged. Count the log again.") from error
     types = {name: kind for name, kind, *_ in described.fetchall()}
-    for name in COLUMNS:
+    rewards = [name for name in REWARD_COLUMNS if rewarded or name in types]
+    for name in (*COLUMNS, *rewards):
         if types.get(name) not in _KINDS.get(name, _NUMBERS):
             what = f"is {types[name].lower()}" if name in types else "is missing"
             raise CountsError(f"{file} is marked as counts, but its column {name} {what}. Count the log again.")
@@ -104,9 +106,11 @@ def _tally_beside(file: Path, lists: int) -> Tally:
 
 
 def merged_pieces(
-    engine: DuckDB, files: Sequence[Path], weights: Sequence[int], *, sampled: bool = False
+    engine: DuckDB, files: Sequence[Path], weights: Sequence[int], *, unit: int = 1, sampled: bool = False
 ) -> Iterator[Piece]:
     """The sum of files of counts; every impression counts as often as the weight of its file says.
+
+    `unit` is the weight of a file that counts in full.
 
     Where `sampled`, only contexts in the sample of a file, which may be in that of all or not.
     """
@@ -114,4 +118,4 @@ def merged_pieces(
     with engine.connect() as connection:
         threshold = common_threshold(connection, files)
         read = partial(read_pieces, sampled=sampled)
-        yield from merge_files(connection, files, threshold, folder.path, weights=weights, read=read)
+        yield from merge_files(connection, files, threshold, folder.path, weights=weights, unit=unit, read=read)

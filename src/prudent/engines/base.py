@@ -35,4 +35,4 @@ def tally_of(log: Log, lists: Sequence[int]) -> Tally:
     """The tally of a log, of how many lists have which reason to be rejected, by its number; 0 is none."""
     accepted, *rejected = lists
     reasons = {reason: n for reason, n in zip(REASONS, rejected, strict=True) if n}
-    return Tally(accepted, reasons, left_out=log.left_out, unit=unit_of(log))
+    return Tally(accepted, reasons, left_out=log.left_out, unit=unit_of(log), reward=log.reward or "")

@@ -110,6 +110,8 @@ def read_holdout(
         raise UsageError("Evaluating needs the log: counts do not keep whole lists.")
     log = as_log(log, engine=engine, **columns)
     check_max_rejected(max_rejected)
+    if log.reward is not None:
+        raise UsageError("This evaluates clicks: leave out the reward of the log.")
     return _read(policy, log, engine or DuckDB(), max_rejected, read)
 
 

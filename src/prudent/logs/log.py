@@ -33,6 +33,9 @@ REASONS = (
     "name of another type than the others",
     "clicks missing",
     "click outside its list",
+    "items and rewards differ in length",
+    "reward outside 0 to 100,000",
+    "reward without a click",
 )
 """Why a list is rejected, mostly the most basic first: a list with several faults is counted under one of them."""
 ODD = "name of another type than the others"
@@ -41,6 +44,9 @@ CODE = {reason: code for code, reason in enumerate(REASONS, start=1)}
 
 MAX_POSITIONS = 1_000
 """Positions of a list, by default: more are taken for a fault of the log, since one list would slow down all others."""
+
+MOST_REWARD = 100_000
+"""The largest reward of a click: larger ones, such as milliseconds, belong in a larger unit."""
 
 MOST_POSITIONS = 10_000
 """The largest limit: beyond it, the clicks above each position, and arrays of all lists, take minutes and gigabytes."""
@@ -54,7 +60,7 @@ _COLUMNS: dict[Layout, tuple[str, ...]] = {
 CLICKED = ("clicked_items", "clicked_positions")
 """What a column may have in place of clicks: a list of what was clicked."""
 
-LISTS = ("items", "clicks", *CLICKED)
+LISTS = ("items", "clicks", "rewards", *CLICKED)
 """What columns of lists mean."""
 
 
@@ -151,6 +157,10 @@ class Log(Table):
     per row. `prudent.evaluate`, `gate` and `report` use it as the weight's denominator. Lists whose propensity is
     outside (0, 1] are rejected.
 
+    ``reward`` optionally names a column with what a click was worth, such as a purchase (0 or 1), a margin or a dwell
+    time: a number from 0 to 100,000 for every item of a list, and 0 where it was not clicked; in the layouts ``rows``
+    and ``impressions``, one number per row. Three decimals count. `prudent.rank` then values lists by it.
+
     ``segment`` optionally names columns with something about the user or the visit, such as the device, of any type; in
     the layout ``rows``, a list has the value of its first row. `prudent.gate` tests whether they confound clicks.
 
@@ -185,6 +195,7 @@ class Log(Table):
     grid_column: str | None = None
     grid_width: int | None = None
     propensity: str | None = None
+    reward: str | None = None
     segment: str | Sequence[str] = ()
     max_positions: int = MAX_POSITIONS
     user: str | None = None
@@ -225,7 +236,14 @@ class Log(Table):
             columns |= self._named(meaning)
         propensity = {} if self.propensity is None else {"propensity": self.propensity}
         visit = {what: column for what, name in VISIT.items() if (column := getattr(self, name)) is not None}
-        return {**columns, **propensity, **self.segments, **visit}
+        return {**columns, **propensity, **self._reward, **self.segments, **visit}
+
+    @property
+    def _reward(self) -> dict[str, str]:
+        """Its column has a list in each row where the others do."""
+        if self.reward is None:
+            return {}
+        return {"rewards" if self.layout == "lists" else "reward": self.reward}
 
     def _check_grid(self) -> None:
         grid = [name for name in ("grid_row", "grid_column", "grid_width") if getattr(self, name) is not None]
@@ -343,7 +361,8 @@ class Candidates(Table):
 
 
 def _word(meaning: str) -> str:
-    return meaning.rstrip("0123456789")  # of segment1, segment2, ...
+    word = meaning.rstrip("0123456789")  # of segment1, segment2, ...
+    return "reward" if word == "rewards" else word
 
 
 def _option(setting: str) -> str:

@@ -131,8 +131,11 @@ def _places(fitted: FittedModel, scores: FloatArray, size: IntArray, place: IntA
 
 
 def list_values(evidence: Evidence, lists: Lists, attraction: FloatArray, length: int, contexts: int) -> FloatArray:
-    """Value of each context's list under the click model, for this attraction of its items."""
+    """Value of each context's list under the click model, for this attraction of its items.
+
+    Or for what an examination of them earns, under a click model of which the value is linear in that.
+    """
     table = np.zeros((contexts, length))
     # θ is never negative: where a bound is, 0 is the better one.
-    table[lists.context, lists.rank - 1] = np.clip(attraction[lists.row], 0, 1)
-    return evidence.fitted.value(table)
+    table[lists.context, lists.rank - 1] = np.clip(attraction[lists.row] / evidence.most, 0, 1)
+    return np.asarray(evidence.most * evidence.fitted.value(table))

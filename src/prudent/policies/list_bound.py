@@ -38,11 +38,11 @@ def list_lower_bounds(evidence: Evidence, lists: Lists, scores: Scores, length: 
         joint[lists.row] = scores.joint(lists.row)
         return list_values(evidence, lists, joint, length, contexts)
     mean, gap = np.zeros((2, contexts, length))
-    mean[lists.context, lists.rank - 1] = np.clip(scores.mean[lists.row], 0, 1)
-    lower = np.clip(scores.lower[lists.row], 0, 1)
+    mean[lists.context, lists.rank - 1] = np.clip(scores.mean[lists.row] / evidence.most, 0, 1)
+    lower = np.clip(scores.lower[lists.row] / evidence.most, 0, 1)
     gap[lists.context, lists.rank - 1] = mean[lists.context, lists.rank - 1] - lower
     value = evidence.fitted.value
-    return np.maximum(value(mean) - np.sqrt(squared_gap(value, mean, gap)), 0.0)
+    return np.asarray(evidence.most * np.maximum(value(mean) - np.sqrt(squared_gap(value, mean, gap)), 0.0))
 
 
 def squared_gap(value: Callable[[FloatArray], FloatArray], mean: FloatArray, gap: FloatArray) -> FloatArray:

@@ -15,6 +15,7 @@ from prudent.base.spec import whole_number
 from prudent.bounds import Bound, Scores, bounds
 from prudent.bounds.base import PriorRule
 from prudent.bounds.groups import Effects
+from prudent.bounds.rewards import RewardBound, fit_mean_reward
 from prudent.click_models import ClickModel, Evidence, click_models
 from prudent.click_models.base import FittedModel, check_cells
 from prudent.click_models.selection import Auto, Choice, Robust, choose_single, resolve
@@ -149,7 +150,7 @@ def _fit_bound(
     evidence = fitted.evidence(fair.cells).ranked
     bound = request.bound.learn(evidence, pairs)
     if groups is None:
-        return Scorer(fitted, bound), evidence
+        return Scorer(fitted, _rewarding(request, bound, evidence)), evidence
     if bound.ungrouped is None:
         raise UsageError(f"{request.bound} has no prior that follows groups: use bound=anchored.")
     effects = groups.add_up(fitted, bound.ungrouped)
@@ -157,16 +158,43 @@ def _fit_bound(
     bound = request.bound.learn(evidence, pairs)
     terms = bound.fitted(evidence).get("by_group", {})
     used = frozenset(name for name, term in terms.items() if term["slope"])
+    bound = _rewarding(request, bound, evidence)
     return Scorer(fitted, bound, replace(groups.groupings, used=used), effects), evidence
+
+
+def _rewarding(request: Request, bound: Bound, evidence: Evidence) -> Bound:
+    """The bound on attraction or, where the log has rewards, on what an examination earns."""
+    if evidence.rewards is None:
+        return bound
+    return RewardBound(bound, fit_mean_reward(evidence.rewards), str(request.bound))
 
 
 def _choose(model: ClickModel, counts: Counts) -> Choice:
     """The click model, chosen by the lists that counts keep where it is `auto`."""
-    choice = choose_single() if counts.tally.unit == "impression" and isinstance(model, Auto) else None
-    choice = choice or resolve(model, counts.sample)
+    if counts.tally.reward:
+        choice = _choose_for_rewards(model)
+    elif counts.tally.unit == "impression" and isinstance(model, Auto):
+        choice = choose_single("Single impressions do not tell click models apart, and most need whole lists.")
+    else:
+        choice = resolve(model, counts.sample)
     if choice.note:
         warnings.warn(f"{choice.note} Using {choice.model} instead.", PrudentWarning, stacklevel=3)
     return choice
+
+
+def _choose_for_rewards(model: ClickModel) -> Choice:
+    """The click model under which a list earns Σ P(examined) × E(reward | examined), whatever its other items are."""
+    if isinstance(model, Robust):
+        raise UsageError("robust compares lists under several click models, of which pbm alone knows rewards: use pbm.")
+    if isinstance(model, Auto):
+        return choose_single("")
+    if not model.single_impressions:
+        raise UsageError(
+            f"{model} cannot rank by rewards. Its lists are worth the {model.unit}, and what is examined depends on "
+            "the clicks above, which better items bring about: what a list earns is not the sum over its items. Use "
+            "pbm, or count the log without rewards."
+        )
+    return Choice(model)
 
 
 class Scorer(NamedTuple):

@@ -17,6 +17,7 @@ from prudent.bounds.groups import Effects, learn_effects
 from prudent.click_models import ClickModel
 from prudent.click_models.base import FittedModel
 from prudent.counts.count import as_counts
+from prudent.counts.counts import Counts
 from prudent.counts.groupings import GroupBy, open_groupings
 from prudent.counts.index import Index
 from prudent.counts.max_rejected import MAX_REJECTED
@@ -94,6 +95,10 @@ def rank(
     rules
         Business rules, as a mapping or the path of a JSON file: pin, bury or exclude items, keep the incumbent's first
         items, limit items of a group, show new ones. What each costs is in the manifest: ``results.rules``.
+    reward
+        As in `Log`: what a click was worth, a column of the log or of that which counts were made of. A list is then
+        worth the reward that it is expected to earn, and ``lower``, ``mean`` and ``upper`` are what an examination of
+        an item earns (`prudent.bounds.rewards`). It needs ``pbm`` and a bound with a posterior, which the defaults are.
     engine, to
         With `prudent.Spark`, contexts are ranked where Spark runs, which needs prudent there, and the lists are written
         to the folder `to`, as part files in the order of contexts. Otherwise `to` is a file, and optional; ``scores``
@@ -122,6 +127,7 @@ def rank(
         raise UsageError("scores= (--scores) are written beside a local file of lists: set to=, without Spark.")
     days: dict[str, Any] = {"since": since, "until": until, "half_life": half_life}
     counts = as_counts(source, engine=engine, max_rejected=max_rejected, **days, **log)
+    check_reward(counts, log.get("reward"))
     if not isinstance(engine, DuckDB | None):
         from prudent.policies.rank_on_spark import rank_on_spark
 
@@ -156,6 +162,15 @@ def rank(
     if to is not None:
         policy.write(to, scores)
     return policy
+
+
+def check_reward(counts: Counts, reward: str | None) -> None:
+    """Raise where counts do not have the reward to rank by."""
+    if reward is not None and counts.tally.reward != reward:
+        has = f"the reward {counts.tally.reward!r}" if counts.tally.reward else "no rewards"
+        raise UsageError(
+            f"These counts have {has}. Count the log with it: prudent count LOG -o COUNTS --reward {reward}"
+        )
 
 
 def check_outputs(
@@ -261,7 +276,7 @@ def manifest_of(
                 "differ": int(sums["differ"]),
                 "unclicked": int(sums["unclicked"]),
                 **({"hedged": int(sums["hedged"])} if plan.rivals else {}),
-                "unit": plan.fitted.model.unit,
+                "unit": "expected reward" if training.tally.reward else plan.fitted.model.unit,
                 "level": None if plan.list_level is None else 1 - plan.list_level,
                 **means(sums),
             },

@@ -58,6 +58,10 @@ def rank_on_spark(
     rules: Rules | None,
 ) -> Policy:
     """The policy of `prudent.rank`, written to a folder of part files."""
+    if counts.tally.reward:
+        raise UsageError(
+            "Spark does not rank by rewards yet: rank these counts on one machine, without --engine spark."
+        )
     if not isinstance(engine, Spark):
         raise UsageError(f"The engine is {engine!r}: prudent.DuckDB(...) or prudent.Spark(session).")
     if to is None:

@@ -16,6 +16,15 @@ list_items   of each position of each whole list: the place of its item in ``ite
 list_clicks  of each position of each whole list: whether it was clicked
 ===========  ===========================================================================
 
+Where the log has rewards, and only there, two more follow, in thousandths:
+
+==============  ========================================================================
+column          content
+==============  ========================================================================
+reward          of each item: the sum of the rewards of its clicks
+reward_squares  of each item: the sum of their squares
+==============  ========================================================================
+
 ``position`` is from 1, ``prev`` the position of the last click above or 0, ``click`` whether the item was clicked,
 ``more`` whether there is a click below. Of single impressions, whose lists are not known, ``prev`` is their own
 position, which no list has, and ``more`` is 0. Whole lists are those of the contexts of the sample
@@ -54,6 +63,11 @@ COUNTS_VERSION = 4
 CELL_COLUMNS = ("context", "items", "cells", "code", "n")
 LIST_COLUMNS = ("list_n", "list_length", "list_items", "list_clicks")
 COLUMNS = (*CELL_COLUMNS, *LIST_COLUMNS)
+REWARD_COLUMNS = ("reward", "reward_squares")
+"""Columns of counts with rewards alone."""
+REWARDS_TOO_LARGE = (
+    "The rewards of an item are too large to be added up. Give them in a larger unit, such as seconds for milliseconds."
+)
 
 VERSION, SAMPLE = "prudent_counts", "prudent_sample"
 _TALLY = "prudent_tally"
@@ -133,6 +147,7 @@ def file_columns(piece: Piece) -> dict[str, Column]:
     number = np.bincount(lists.context, minlength=contexts)
     length = np.bincount(lists.context, lists.size, minlength=contexts).astype(np.int64)
     sampled = number > 0
+    rewards = {} if run.rewards is None else dict(zip(REWARD_COLUMNS, run.rewards.T, strict=True))
     return {
         "context": run.contexts.column,
         "items": listed(run.pairs, run.items.column),
@@ -143,6 +158,7 @@ def file_columns(piece: Piece) -> dict[str, Column]:
         "list_length": listed(number, numbers(lists.size.view(np.int32)), sampled),
         "list_items": listed(length, numbers(lists.items.view(np.int32)), sampled),
         "list_clicks": listed(length, numbers(lists.clicks), sampled),
+        **{name: listed(run.pairs, numbers(np.ascontiguousarray(values))) for name, values in rewards.items()},
     }
 
 
@@ -150,7 +166,7 @@ def file_columns(piece: Piece) -> dict[str, Column]:
 
 _TYPES = {
     **dict.fromkeys(("cells", "code", "list_length", "list_items"), "integer[]"),
-    **dict.fromkeys(("n", "list_n"), "bigint[]"),
+    **dict.fromkeys(("n", "list_n", *REWARD_COLUMNS), "bigint[]"),
     "list_clicks": "boolean[]",
 }
 
@@ -179,7 +195,8 @@ def pieces_in(connection: duckdb.DuckDBPyConnection, file: Path, where: str = "t
     source = f"read_parquet({file_text(file)}, hive_partitioning = false)"
     names = dict(zip(("context", "items"), connection.sql(f"select context, items from {source}").types, strict=True))
     types = {**_TYPES, **{name: _name_type(str(kind)) for name, kind in names.items()}}
-    columns = ", ".join(f"{name}::{types[name]}" for name in COLUMNS)
+    has_rewards = {*REWARD_COLUMNS} <= {*connection.sql(f"from {source}").columns}
+    columns = ", ".join(f"{name}::{types[name]}" for name in (*COLUMNS, *(REWARD_COLUMNS if has_rewards else ())))
     rows = connection.sql(f"select {columns} from {source} where {where}")
     capsule = rows.__arrow_c_stream__()
     empty = True
@@ -187,7 +204,7 @@ def pieces_in(connection: duckdb.DuckDBPyConnection, file: Path, where: str = "t
         empty = False
         yield _piece(batch)
     if empty:
-        yield empty_piece(*(str(kind).removesuffix("[]") for kind in rows.types[:2]))
+        yield empty_piece(*(str(kind).removesuffix("[]") for kind in rows.types[:2]), rewards=has_rewards)
 
 
 def _name_type(kind: str) -> str:
@@ -196,7 +213,7 @@ def _name_type(kind: str) -> str:
     return (element if element in ("VARCHAR", "UBIGINT") else "BIGINT") + kind[len(element) :]
 
 
-def empty_piece(context: str, item: str) -> Piece:
+def empty_piece(context: str, item: str, *, rewards: bool = False) -> Piece:
     """A piece without contexts, for names of these types of DuckDB."""
     names = {
         "VARCHAR": NameColumn(np.zeros(0, np.uint8), np.zeros(0, np.int64)),
@@ -204,7 +221,8 @@ def empty_piece(context: str, item: str) -> Piece:
     }
     whole = NameColumn(_NONE)
     few, many = _NONE.astype(np.uint32), _NONE.view(np.uint64)
-    run = Run(names.get(context, whole), names.get(item, whole), few, few, few, many)
+    none = np.zeros((0, 2), np.int64) if rewards else None
+    run = Run(names.get(context, whole), names.get(item, whole), few, few, few, many, none)
     return Piece(run, WholeLists(few, few, few, few.astype(bool), many))
 
 
@@ -214,10 +232,10 @@ _NONE = np.zeros(0, np.int64)
 def _piece(batch: Sequence[Column]) -> Piece:
     """The arrays of a batch, copied: it is gone when the next one is asked for."""
     context, *lists = batch
-    if not all(column.valid.all() for column in batch[: len(CELL_COLUMNS)]):
+    if not all(column.valid.all() for column in (*batch[: len(CELL_COLUMNS)], *batch[len(COLUMNS) :])):
         raise StreamError("a context has no counts")
-    pairs, cells, code, n, number, length, items, clicks = (ListColumn.of(column) for column in lists)
-    same = [(cells, pairs), (n, code), (length, number), (items, clicks)]
+    pairs, cells, code, n, number, length, items, clicks, *rewards = (ListColumn.of(column) for column in lists)
+    same = [(cells, pairs), (n, code), (length, number), (items, clicks), *((one, pairs) for one in rewards)]
     if any(np.any(one.size != other.size) for one, other in same) or np.any(code.size != pairs.sums(cells.values)):
         raise StreamError("its columns differ in length")
     if np.any(items.size != number.sums(length.values)):
@@ -229,6 +247,7 @@ def _piece(batch: Sequence[Column]) -> Piece:
         cells=cells.values.astype(np.uint32),
         code=code.values.astype(np.uint32),
         n=n.values.astype(np.uint64),
+        rewards=np.stack([one.values.astype(np.int64) for one in rewards], axis=1) if rewards else None,
     )
     whole = WholeLists(
         context=np.repeat(np.arange(len(number.size), dtype=np.uint32), number.size),
@@ -250,6 +269,8 @@ def _check(run: Run, lists: WholeLists) -> None:
         raise StreamError(f"{wrong:,} of its cells have a position, prev or n that cannot be")
     if not run.pairs.all() or not run.cells.all():
         raise StreamError("a context has no items, or an item no cells: that cannot be")
+    if run.rewards is not None and run.rewards.min(initial=0) < 0:
+        raise StreamError("some of its rewards are below 0")
     places = run.pairs[np.repeat(lists.context, lists.size)]
     if np.any(lists.n.view(np.int64) < 1) or np.any(lists.items >= places):
         raise StreamError("some of its lists cannot be")

@@ -25,6 +25,7 @@ from prudent.storage.database import Database
 from prudent.storage.digest import Digest
 from prudent.storage.files import manifest_path, read_small, reason, replacing
 from prudent.storage.parquet import footer_entry, read_footer
+from prudent.storage.run import REWARD_UNITS
 
 IN_FOLDER = "_manifest.json"
 """The manifest in a folder of part files, whose name Spark ignores."""
@@ -64,6 +65,7 @@ class Tally:
     rejected: Mapping[str, int] = field(default_factory=dict)
     left_out: Mapping[str, int] = field(default_factory=dict)
     unit: Unit = "list"  # single impressions, whose lists are not known, count as a list each
+    reward: str = ""  # what the rewards of clicks are, if they were counted, in thousandths
 
     def __add__(self, other: "Tally") -> "Tally":
         if self.unit != other.unit:
@@ -71,8 +73,13 @@ class Tally:
                 "Counts of lists and counts of single impressions cannot be added: in these it is not known which "
                 "items were shown together."
             )
+        if self.reward != other.reward:
+            rewards = " and ".join(repr(one) if one else "without rewards" for one in (self.reward, other.reward))
+            raise CountsError(
+                f"Counts of different rewards cannot be added: {rewards}. Count all of the logs with the same."
+            )
         rejected, left_out = _sum(self.rejected, other.rejected), _sum(self.left_out, other.left_out)
-        return Tally(self.lists + other.lists, rejected, left_out, self.unit)
+        return Tally(self.lists + other.lists, rejected, left_out, self.unit, self.reward)
 
     @property
     def rejected_lists(self) -> int:
@@ -93,7 +100,8 @@ class Tally:
     def to_json(self) -> dict[str, Any]:
         """Plain dicts and integers."""
         unit = {} if self.unit == "list" else {"unit": self.unit}
-        return {"lists": self.lists, "rejected": dict(self.rejected), "left_out": dict(self.left_out), **unit}
+        reward = {"reward": self.reward, "reward_units": REWARD_UNITS} if self.reward else {}
+        return {"lists": self.lists, "rejected": dict(self.rejected), "left_out": dict(self.left_out), **unit, **reward}
 
     @classmethod
     def from_json(cls, content: object) -> "Tally":
@@ -106,7 +114,11 @@ class Tally:
         unit = entries.get("unit", "list")
         if unit not in get_args(Unit):
             raise ValueError(f"they count {unit!r}")
-        return cls(entries["lists"], rejected, left_out, unit)
+        reward = entries.get("reward", "")
+        units = entries.get("reward_units", REWARD_UNITS)
+        if not isinstance(reward, str) or units != REWARD_UNITS:
+            raise ValueError(f"their reward is {reward!r}, in units of 1/{units}")
+        return cls(entries["lists"], rejected, left_out, unit, reward)
 
 
 def _sum(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:

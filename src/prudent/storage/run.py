@@ -16,6 +16,8 @@ from prudent.storage.arrow import Column, numbers
 
 LONGEST = (1 << 14) - 1
 """Positions that a code has room for."""
+REWARD_UNITS = 1_000
+"""Rewards are counted in thousandths, so that their sums are whole numbers, the same in any order."""
 
 
 def starts_list(code: NDArray[np.uint32]) -> NDArray[np.bool_]:
@@ -143,6 +145,8 @@ class Run:
     cells: NDArray[np.uint32]  # of each pair
     code: NDArray[np.uint32]  # of each cell
     n: NDArray[np.uint64]  # how often it occurred
+    # Of each pair: the sum of the rewards of its clicks, and of their squares, in thousandths; None without rewards.
+    rewards: NDArray[np.int64] | None = None
 
     @cached_property
     def first_pair(self) -> NDArray[np.int64]:
@@ -171,7 +175,8 @@ class Run:
         names = [
             part for names in (self.contexts, self.items) for part in (names.values, names.ends) if part is not None
         ]
-        return sum(array.nbytes for array in (*names, self.pairs, self.cells, self.code, self.n))
+        rewards = () if self.rewards is None else (self.rewards,)
+        return sum(array.nbytes for array in (*names, self.pairs, self.cells, self.code, self.n, *rewards))
 
     def slice(self, first: int, last: int) -> "Run":
         """The contexts from `first` up to but not including `last`; hardly anything is copied."""
@@ -184,6 +189,7 @@ class Run:
             self.cells[pairs],
             self.code[cells],
             self.n[cells],
+            None if self.rewards is None else self.rewards[pairs],
         )
 
     def only(self, contexts: NDArray[np.bool_]) -> "Run":
@@ -197,6 +203,7 @@ class Run:
             self.cells[pairs],
             self.code[cells],
             self.n[cells],
+            None if self.rewards is None else self.rewards[pairs],
         )
 
     @staticmethod
@@ -204,12 +211,27 @@ class Run:
         """Runs of consecutive contexts, one after the other."""
         if len(runs) == 1:
             return runs[0]
-        arrays = ([getattr(run, name) for run in runs] for name in ("pairs", "cells", "code", "n"))
+        names = ("pairs", "cells", "code", "n")
+        pairs, cells, code, n = (np.concatenate([getattr(run, name) for run in runs]) for name in names)
         return Run(
             NameColumn.concatenated([run.contexts for run in runs]),
             NameColumn.concatenated([run.items for run in runs]),
-            *map(np.concatenate, arrays),
+            pairs,
+            cells,
+            code,
+            n,
+            joined_rewards(runs),
         )
+
+
+def joined_rewards(runs: Sequence[Run]) -> NDArray[np.int64] | None:
+    """Those of the pairs of several runs, one after the other; candidates that were never shown have none."""
+    if all(run.rewards is None for run in runs):
+        return None
+    none = np.zeros((0, 2), np.int64)
+    return np.concatenate(
+        [none, *(np.zeros((len(r.cells), 2), np.int64) if r.rewards is None else r.rewards for r in runs)]
+    )
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from prudent.engines.duckdb import reject
 from prudent.engines.duckdb.hygiene import make_lists
 from prudent.engines.duckdb.impressions import count_impressions
 from prudent.engines.duckdb.open import OpenTable, opened
+from prudent.engines.duckdb.rewards import with_rewards, write_rewards
 from prudent.engines.kernel.merging import merge, merge_files
 from prudent.logs.log import REASONS, Log, recorded_names
 from prudent.storage.counts_file import Held, Piece, common_threshold, pieces_in, write_counts_file
@@ -98,16 +99,19 @@ def _write_impressions(database: Database, log: Log, to: Path, check: Callable[[
 def _count(
     connection: duckdb.DuckDBPyConnection, log: Log, runs: "_Runs | _Lists | _Both", check: Callable[[Tally], object]
 ) -> Tally:
-    """Add the runs of a log; the tally, after `check` has seen it."""
+    """Add the runs of a log and its rewards; the tally, after `check` has seen it."""
     numbers = np.zeros(len(REASONS) + 1, np.int64)
     with opened(connection, log) as source:
         connection.execute("set preserve_insertion_order = false")  # the order of lists means nothing here
-        log = make_lists(connection, log, source)
+        kept = "view" if log.reward is None else _kept(log, source)  # rewards are read in a second pass
+        log = make_lists(connection, log, source, kept)
         for counted in _counted(connection, log, source, runs.sample):
             runs.add(Piece(counted.run, counted.lists))
             numbers += counted.tally
         tally = tally_of(log, numbers.tolist())
         check(tally)
+        if log.reward is not None:
+            runs.add_rewards(connection)
     return tally
 
 
@@ -124,6 +128,7 @@ class _Runs:
         self._files: list[Path] = []
         self._last: Piece | None = None
         self._threshold = self._next = EVERYTHING  # of the sample of the last run, and of that which comes
+        self._rewards: Path | None = None
 
     def sample(self, run: Run, lists: IntArray) -> BoolArray:
         """Which contexts of a run are in its sample; it is added next."""
@@ -135,6 +140,14 @@ class _Runs:
             self._spill(self._last)
         self._last, self._threshold, self._next = piece, self._next, EVERYTHING
 
+    def add_rewards(self, connection: duckdb.DuckDBPyConnection) -> None:
+        """Add up the rewards of the same lists, in the view `checked`."""
+        self._rewards = self._folder / "rewards.parquet"
+        write_rewards(connection, self._rewards)
+
+    def _rewarded(self, pieces: Iterable[Piece]) -> Iterable[Piece]:
+        return pieces if self._rewards is None else with_rewards(self._connection.cursor(), pieces, self._rewards)
+
     def _spill(self, piece: Piece) -> None:
         self._files.append(self._folder / f"run{len(self._files)}.parquet")
         write_counts_file(self._connection, self._files[-1], [piece], source=None, threshold=self._threshold)
@@ -143,19 +156,21 @@ class _Runs:
         """The only run, where it takes at most so many bytes."""
         if self._last is None or self._files or self._last.run.nbytes > most:
             return None
-        return Held(self._last, self._threshold)
+        (piece,) = self._rewarded([self._last])
+        return Held(piece, self._threshold)
 
     def merged(self) -> tuple[Iterable[Piece], str]:
         """The sum of all runs, and the threshold of its sample."""
         last, self._last = self._last, None  # its memory is needed
         pieces = [] if last is None else [last]
         if not self._files:
-            return pieces, self._threshold
+            return self._rewarded(pieces), self._threshold
         if last is not None:
             self._spill(last)
             del last, pieces
         threshold = common_threshold(self._connection, self._files)
-        return merge_files(self._connection, self._files, threshold, self._folder), threshold
+        merged = merge_files(self._connection, self._files, threshold, self._folder)
+        return self._rewarded(merged), threshold
 
 
 class _Lists:
@@ -179,6 +194,9 @@ class _Lists:
         self._pieces.append(piece)
         if self._most is not None:
             self._pieces = [self._cut()]
+
+    def add_rewards(self, connection: duckdb.DuckDBPyConnection) -> None:
+        """Whole lists have no rewards."""
 
     def _cut(self) -> Piece:
         """All pieces as one, with the contexts of their common sample."""
@@ -210,13 +228,17 @@ class _Both:
         self.lists.add(piece)
         self.runs.add(Piece(piece.run, piece.lists.where(self._sampled[piece.lists.context])))
 
+    def add_rewards(self, connection: duckdb.DuckDBPyConnection) -> None:
+        """To the counts."""
+        self.runs.add_rewards(connection)
+
 
 def _counted(
     connection: duckdb.DuckDBPyConnection, log: Log, source: OpenTable, sample: Callable[[Run, IntArray], BoolArray]
 ) -> Iterator[kernel.Counted]:
     """Runs of as many lists as fit into memory at a time."""
     view, fault = "lists", "fault"
-    if log.propensity is not None:  # the kernel does not look at propensities
+    if log.propensity is not None or log.reward is not None:  # the kernel does not look at them
         connection.execute(f"create temp view checked as {reject.checked(log, source)}")
         view, fault = "checked", "reason"
     kind = str(connection.sql("select clicks from lists").types[0]).removesuffix("[]")
@@ -267,8 +289,11 @@ def _checking(
     with database.connect(spill=to.parent) as connection, opened(connection, log) as source:
         # The order of rows means nothing here, and keeping it would cost memory.
         connection.execute("set preserve_insertion_order = false")
-        # Text files, and lists grouped from rows, are too costly to read twice.
-        kept = "view" if log.layout == "lists" and source.kind in ("parquet", None) else "table"
-        left_out = make_lists(connection, replace(log, left_out={}), source, kept, where).left_out
+        left_out = make_lists(connection, replace(log, left_out={}), source, _kept(log, source), where).left_out
         connection.execute(f"create temp view checked as {reject.checked(log, source)}")
         yield connection, dict(left_out)
+
+
+def _kept(log: Log, source: OpenTable) -> str:
+    """What lists are in that are read twice: text files, and lists grouped from rows, are too costly for that."""
+    return "view" if log.layout == "lists" and source.kind in ("parquet", None) else "table"

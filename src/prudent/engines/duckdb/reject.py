@@ -8,8 +8,9 @@ from prudent.base.errors import LogError
 from prudent.engines.duckdb.open import INTEGERS, OpenTable, context_as, context_type, name_as
 from prudent.engines.sql import rules
 from prudent.logs.hygiene import VISIT, kinds_left_out
-from prudent.logs.log import CLICKED, LISTS, REASONS, Log
+from prudent.logs.log import CLICKED, LISTS, MOST_REWARD, REASONS, Log
 from prudent.storage.manifest import Tally
+from prudent.storage.run import REWARD_UNITS
 
 
 def lists(log: Log, source: OpenTable) -> str:
@@ -30,6 +31,7 @@ def _from_lists(log: Log, source: OpenTable) -> str:
             {"items" if name == "items" else f"list_transform(items, lambda items: {name})"} as items,
             {clicks} as clicks,
             {"" if log.propensity is None else f"{_propensities(source.types['propensity'])} as propensity,"}
+            {rewards(log, source)}
             {_beside(log, "{0}::varchar as {0}")}
             1 as copies, {rules.list_fault(source.kind == "jsonl", fault)} as fault
         from source
@@ -87,6 +89,7 @@ def _from_rows(log: Log, source: OpenTable) -> str:
     )
     return f"""
         select first_context as context, items, clicks, {"" if log.propensity is None else "propensity,"}
+            {"" if log.reward is None else "rewards,"}
             {_beside(log, "{0}")}{"rows, " if distinct else ""}
             case when impression is null then rows else 1 end as copies, {fault} as fault
         from (
@@ -95,6 +98,7 @@ def _from_rows(log: Log, source: OpenTable) -> str:
                 list(item order by position) filter (impression is not null) as items,
                 list(click order by position) filter (impression is not null) as clicks,
                 {"" if log.propensity is None else "list(propensity order by position) as propensity,"}
+                {"" if log.reward is None else "list(reward order by position) as rewards,"}
                 {_beside(log, "first({0} order by position) as {0}")}
                 {"bool_or(odd) as odd," if odd else ""}
                 count(position) as positions, min(position) as least, max(position) as most,
@@ -105,6 +109,7 @@ def _from_rows(log: Log, source: OpenTable) -> str:
                     {name_as("item", source.types["item"], log)} as item,
                     {click_as("click", source.types["click"])} as click,
                     {"" if log.propensity is None else "try_cast(propensity as double) as propensity,"}
+                    {rewards(log, source)}
                     {_beside(log, "{0}::varchar as {0}")}
                     {position_as("position", source.types["position"])} as position
                 from source
@@ -141,7 +146,27 @@ def checked(log: Log, source: OpenTable) -> str:
     number = None
     if log.propensity is not None:
         number = "<> len(items)" if source.types["propensity"].endswith("[]") else "not in (1, len(items))"
-    return f"select *, {rules.rejection(log.max_positions, text=text, propensity=number)} as reason from lists"
+    why = rules.rejection(log.max_positions, text=text, propensity=number, rewards=log.reward is not None)
+    return f"select *, {why} as reason from lists"
+
+
+def reward_as(column: str, kind: str) -> str:
+    """A reward in thousandths, or null where it is none that can be counted."""
+    if kind not in (*INTEGERS, "FLOAT", "DOUBLE", "VARCHAR", "BOOLEAN", "HUGEINT") and not kind.startswith("DECIMAL"):
+        return "null::bigint"
+    number = f"try_cast({column} as double)" if kind != "BOOLEAN" else f"{column}::int::double"
+    # NaN is above every number.
+    return f"case when {number} between 0 and {MOST_REWARD} then floor({number} * {REWARD_UNITS} + 0.5)::bigint end"
+
+
+def rewards(log: Log, source: OpenTable) -> str:
+    """The column of rewards, with a comma behind it."""
+    if log.reward is None:
+        return ""
+    if log.layout != "lists":
+        return f"{reward_as('reward', source.types['reward'])} as reward,"
+    each = reward_as("reward", source.types["rewards"].removesuffix("[]"))
+    return f"list_transform(rewards, lambda reward: {each}) as rewards,"
 
 
 def _propensities(kind: str) -> str:

@@ -26,7 +26,7 @@ struct Accepted {
 namespace {
 
 // Why a list is rejected: `logs/log.py` has the words.
-enum Reason : uint8_t { NONE, CONTEXT, EMPTY, LENGTHS, TOO_LONG, ITEM, CLICK, DUPLICATE, NUL = 13, REASONS = 17 };
+enum Reason : uint8_t { NONE, CONTEXT, EMPTY, LENGTHS, TOO_LONG, ITEM, CLICK, DUPLICATE, NUL = 13, REASONS = 20 };
 
 template <class Context, class Item> class Counter {
   public:

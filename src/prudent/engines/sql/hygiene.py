@@ -19,9 +19,9 @@ class Dialect(NamedTuple):
     content: str  # items and clicks as one text, without the names' separators
 
 
-def measures(dialect: Dialect, *, duplicates: bool) -> dict[str, str]:
+def measures(dialect: Dialect, *, duplicates: bool, rewards: bool = False) -> dict[str, str]:
     """Columns of a list: its length, clicks, a hash of its content, its minute, and which of equal lists it is."""
-    same = "user1, shown_at, context, items, clicks"
+    same = f"user1, shown_at, context, items, clicks{', rewards' if rewards else ''}"
     known = "user1 is not null and shown_at is not null and items is not null"
     copy = f"case when {known} then row_number() over (partition by {same} order by shown_at) else 1 end"
     return {

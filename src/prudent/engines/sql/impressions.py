@@ -8,15 +8,21 @@ counting kernel, which counts lists, has no part in it.
 from prudent.logs.log import CODE
 
 
-def impression_fault(max_positions: int, *, odd: bool, nul: str, row: str, column: str, columns: int | None) -> str:
+def impression_fault(
+    max_positions: int, *, odd: bool, nul: str, row: str, column: str, columns: int | None, rewards: bool = False
+) -> str:
     """The number of the first reason to reject an impression, or 0.
 
     `nul` is the condition that a name has a NUL byte. With `columns`, those of a grid, `row` and `column` are places in
-    it, from 0.
+    it, from 0. With `rewards`, there is also a column `reward`.
     """
     outside = "position is null or position < 1"
     if columns is not None:
         outside += f" or {row} < 0 or {column} < 0 or {column} >= {columns:d}"
+    worthless = f"""
+        when reward is null then {CODE["reward outside 0 to 100,000"]}
+        when reward > 0 and click = 0 then {CODE["reward without a click"]}
+    """
     return f"""
         case
             {f"when odd then {CODE['name of another type than the others']}" if odd else ""}
@@ -25,6 +31,7 @@ def impression_fault(max_positions: int, *, odd: bool, nul: str, row: str, colum
             when item is null then {CODE["item missing"]}
             when click is null or click not in (0, 1) then {CODE["click other than 0 or 1"]}
             when {outside} then {CODE["positions other than 1, 2, 3, ..."]}
+            {worthless if rewards else ""}
             {f"when {nul} then {CODE['NUL byte in a name']}" if nul else ""}
             else 0
         end

@@ -49,11 +49,14 @@ def row_fault(*, odd: bool, whole: str, repeated: str) -> str:
     """
 
 
-def rejection(max_positions: int, *, text: Collection[str] = (), propensity: str | None = None) -> str:
+def rejection(
+    max_positions: int, *, text: Collection[str] = (), propensity: str | None = None, rewards: bool = False
+) -> str:
     """In DuckDB, the number of the first reason to reject a list, or 0.
 
     `text` are the columns, of context and items, in which to look for NUL bytes. `propensity` is the condition on the
-    number of propensities under which they do not fit the list.
+    number of propensities under which they do not fit the list. `rewards` says whether there is such a column, of
+    whole numbers, or nulls where they are none.
     """
     nul = {
         "context": "contains(context, chr(0))",
@@ -64,6 +67,12 @@ def rejection(max_positions: int, *, text: Collection[str] = (), propensity: str
         when propensity is null or len(propensity) {propensity} or {_has_null("propensity")}
             or list_min(propensity) < 1e-12 or list_max(propensity) > 1
             then {CODE["propensity outside (0, 1]"]}
+    """
+    worthless = f"""
+        when rewards is null or len(rewards) <> len(items) then {CODE["items and rewards differ in length"]}
+        when {_has_null("rewards")} then {CODE["reward outside 0 to 100,000"]}
+        when len(list_filter(rewards, lambda reward, k: reward > 0 and clicks[k] = 0)) > 0
+            then {CODE["reward without a click"]}
     """
     return f"""
         case
@@ -77,6 +86,7 @@ def rejection(max_positions: int, *, text: Collection[str] = (), propensity: str
                 then {CODE["click other than 0 or 1"]}
             when len(array_distinct(items)) < len(items) then {CODE["duplicate item in a list"]}
             {improper if propensity else ""}
+            {worthless if rewards else ""}
             {f"when {' or '.join(nul[name] for name in text)} then {CODE['NUL byte in a name']}" if text else ""}
             else 0
         end

@@ -64,6 +64,8 @@ def rank_baseline(
     if to is not None:
         check_outputs((log,), to, scores)
     log = as_log(log, engine=engine, **columns)
+    if log.reward is not None:
+        raise UsageError(f"{chosen} ranks by clicks and knows no rewards: leave out reward (--reward), or use rank.")
     length = None if length is None else whole_number("length", length, 1)
     min_lists = whole_number("min_lists", min_lists, 0)
     check_max_rejected(max_rejected)

@@ -57,10 +57,14 @@ def explain(
     anchored = any(row.stay is not None for row in scored.rows.values())
     grouped = "groups" in policy.manifest.results.get("fitted", {})
     groups_lead = grouped and getattr(scored.bound, "lead", "") == "prior"
-    known = Known(order, anchored, bool(order) and scored.complete, groups_lead)
+    training = policy.manifest.sources.get("training")
+    reward = training.tally.reward if training else ""
+    known = Known(order, anchored, bool(order) and scored.complete, groups_lead, bool(reward))
     notes = [*_notes(scored, settings.get("baseline"), counts, same)]
     if order == "estimate":
         notes.append(f"{scored.bound} is an estimate without a bound: there are no intervals.")
+    if reward:
+        notes.append(f"Bounds are of what an examination earns, by the reward {reward}.")
     rules = ruled(settings.get("rules"))
     notes += rules.notes
     if plausible := policy.manifest.results.get("plausible"):
@@ -72,7 +76,12 @@ def explain(
     worth = _worth(policy, contexts)
     return [
         Explanation(
-            context, rules.in_words(context, in_words(rows, known)), made_by, tuple(notes), worth.get(context, "")
+            context,
+            rules.in_words(context, in_words(rows, known)),
+            made_by,
+            tuple(notes),
+            worth.get(context, ""),
+            reward,
         )
         for context, rows in candidates.items()
     ]

@@ -1,5 +1,6 @@
 """Why an item stands where it stands: the incumbent list beside the new one, in numbers and in words."""
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from operator import attrgetter
@@ -79,6 +80,7 @@ class Explanation(Result):
     made_by: Mapping[str, str] = field(default_factory=dict)  # model and bound, or baseline
     notes: tuple[str, ...] = ()  # what is not known, and how to know it
     worth: str = ""  # estimate and lower bound of the value of the new list, where they are known
+    reward: str = ""  # what the bounds are of, in place of clicks
 
     @property
     def prudent(self) -> list[Name]:
@@ -117,9 +119,10 @@ class Explanation(Result):
     def _repr_html_(self) -> str:
         columns, rows, notes = self._cut()
         shown = self.candidates[: len(rows)]
-        top = max([*(_clip(end) for one in shown for end in (one.mean, one.upper) if end is not None), 1e-9])
+        most = math.inf if self.reward else 1.0
+        top = max([*(_clip(end, most) for one in shown for end in (one.mean, one.upper) if end is not None), 1e-9])
         pictured: Columns = [*columns[:3], Column("interval", object), *columns[3:]]
-        drawn = [(*row[:3], _Picture(one, top), *row[3:]) for row, one in zip(rows, shown, strict=True)]
+        drawn = [(*row[:3], _Picture(one, top, most), *row[3:]) for row, one in zip(rows, shown, strict=True)]
         return html_table(pictured, drawn, self.title, notes)
 
     def chart(self, most: int = 30) -> Any:
@@ -128,25 +131,25 @@ class Explanation(Result):
         import altair as alt
 
         shown = [one for one in self.candidates if one.mean is not None][:most]
+        highest = math.inf if self.reward else 1.0
         rows = [
             {
                 "item": str(one.item),
                 "mean": one.mean,
-                "lower": _clip(one.lower),
-                "upper": _clip(one.upper if one.upper is not None else one.mean),
+                "lower": _clip(one.lower, highest),
+                "upper": _clip(one.upper if one.upper is not None else one.mean, highest),
                 "list": "listed" if one.rank else "not listed",
                 "why": one.why,
             }
             for one in shown
         ]
+        title = f"{self.reward} per examination" if self.reward else "attraction: clicks per examination"
         base = inline(rows).encode(
             y=alt.Y("item:N", sort=[str(one.item) for one in shown], title=None),
             color=alt.Color("list:N", scale=alt.Scale(range=[_LISTED, _UNLISTED]), title=None),
             tooltip=["item:N", "why:N", "lower:Q", "mean:Q", "upper:Q"],
         )
-        spans = base.mark_rule(strokeWidth=3, opacity=0.5).encode(
-            x=alt.X("lower:Q", title="attraction: clicks per examination"), x2="upper:Q"
-        )
+        spans = base.mark_rule(strokeWidth=3, opacity=0.5).encode(x=alt.X("lower:Q", title=title), x2="upper:Q")
         panel = spans + base.mark_point(filled=True, size=60).encode(x="mean:Q")
         return figure([panel], str(self.context), [], 400)
 
@@ -159,24 +162,25 @@ def placed(candidates: Iterable[Candidate], by: Literal["rank", "incumbent"]) ->
 _LISTED, _UNLISTED = "#0072b2", "#888888"  # readable on light and dark pages
 
 
-def _clip(value: float | None) -> float:
-    return 0.0 if value is None else min(1.0, max(0.0, value))
+def _clip(value: float | None, most: float) -> float:
+    return 0.0 if value is None else min(most, max(0.0, value))
 
 
 class _Picture:
     """An interval as a line and the mean as a dot: only numbers go into it."""
 
-    def __init__(self, one: Candidate, top: float) -> None:
-        self._one, self._top = one, top
+    def __init__(self, one: Candidate, top: float, most: float) -> None:
+        self._one, self._top, self._most = one, top, most
 
     def __html__(self) -> str:
         one = self._one
         if one.mean is None:
             return ""
         ends = (one.lower, one.mean, one.upper if one.upper is not None else max(one.mean, one.lower or 0.0))
-        low, mean, high = (100 * _clip(value) / self._top for value in ends)
+        low, mean, high = (100 * _clip(value, self._most) / self._top for value in ends)
         colour = _LISTED if one.rank else _UNLISTED
-        interval = "" if one.upper is None else f", interval from {_clip(one.lower):.3f} to {_clip(one.upper):.3f}"
+        start, end = _clip(one.lower, self._most), _clip(one.upper, self._most)
+        interval = "" if one.upper is None else f", interval from {start:.3f} to {end:.3f}"
         return (
             f'<svg width="120" height="12" role="img"><title>mean {one.mean:.3f}{interval}</title>'
             f'<line x1="{low + 6:.1f}" x2="{high + 6:.1f}" y1="6" y2="6" stroke="{colour}" stroke-width="3"/>'

@@ -21,6 +21,7 @@ class Known:
     anchored: bool  # the new list is the incumbent one, in which items rose on evidence
     all_scored: bool  # every eligible item has its scores: an item without is not eligible
     groups_lead: bool = False  # an item may rise by clicks on its groups in other contexts
+    rewards: bool = False  # bounds are of what clicks earn, which rates of clicks do not explain
 
 
 def in_words(candidates: Sequence[Candidate], known: Known) -> tuple[Candidate, ...]:
@@ -100,6 +101,7 @@ def _not_risen(start: str, one: Candidate, listed: list[Candidate], known: Known
     if not stay or one.lower is None or one.lower > (stay[0].stay or 0.0):
         return _join(start, _seen(one))
     few = one.impressions is not None and one.impressions < _MANY_VIEWS and one.rate > stay[0].rate
+    few = few and not known.rewards
     low, high = _apart(one.lower, stay[0].stay or 0.0)
     return (
         f"{start}: {_seen(one)}{', too little to trust' if few else ''}; lower bound {low}, not above the {high} at "
@@ -126,7 +128,7 @@ def _before(start: str, one: Candidate, others: list[Candidate], which: str, kno
     scored = [other for other in others if other.lower is not None]
     if not known.order or not scored:
         return sentence
-    if all(_clearly_below(other, one) for other in scored):
+    if not known.rewards and all(_clearly_below(other, one) for other in scored):
         return f"{sentence}, clearly above {_items(scored, which)}"
     best = max(map(_low, scored))
     return sentence + (_numbers(known.order, _low(one), best, "best", scored, which) if _low(one) > best else "")
@@ -139,17 +141,17 @@ def _behind(start: str, one: Candidate, others: list[Candidate], which: str, kno
         return _join(start, _seen(one))
     if one.unseen:
         return f"{start}: never shown" + (", and the prior alone is not enough" if one.mean else "")
-    if any(_too_little(one, other) for other in scored):
+    if not known.rewards and any(_too_little(one, other) for other in scored):
         few = (
             "too little to trust"
             if one.impressions is None or one.impressions < _MANY_VIEWS
             else "not enough to be sure"
         )
         return f"{start}: {_clicked(one)}: {few}"
-    if any(_flattered(one, other) for other in scored):
+    if not known.rewards and any(_flattered(one, other) for other in scored):
         return f"{start}: {_seen(one)}, but at positions with more examinations"
     sentence = _join(start, _seen(one))
-    if all(_clearly_below(one, other) for other in scored):
+    if not known.rewards and all(_clearly_below(one, other) for other in scored):
         return f"{sentence}, clearly below {_items(scored, which)}"
     # An item that passed it is before it, but all that are listed in its stead must be.
     pick, whose = (max, "best") if one.rank else (min, "lowest")

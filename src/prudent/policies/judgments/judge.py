@@ -74,6 +74,11 @@ def judge(
         check_outputs((source, candidates), to, None)
     days: dict[str, Any] = {"since": since, "until": until, "half_life": half_life}
     counts = as_counts(source, engine=engine, max_rejected=max_rejected, **days, **log)
+    if counts.tally.reward:
+        raise UsageError(
+            "judge grades items by their clicks, and these counts are of rewards, which have no grades: count the log "
+            "without reward (--reward)."
+        )
     table = None if candidates is None else Candidates(candidates, table_context(source, log))
     names = counts.index if table is None else counts.number(table)
     sampled = samples(names)

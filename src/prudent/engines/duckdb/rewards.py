@@ -1,0 +1,89 @@
+"""The sums of rewards of all pairs in DuckDB, beside the kernel, which counts clicks: both see the same lists.
+
+Pairs are sorted by the names of contexts and items, as runs are, so that the n-th pair of the one is that of the other.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import duckdb
+import numpy as np
+
+from prudent.base.errors import LogError
+from prudent.storage.arrow import read, stream_of
+from prudent.storage.counts_file import REWARDS_TOO_LARGE, Piece
+from prudent.storage.quoting import file_text, text
+from prudent.storage.run import NameColumn
+
+SUMS = "sum(reward) as reward, sum(reward::hugeint * reward) as reward_squares"
+"""Of rewards in thousandths."""
+
+
+def write_rewards(connection: duckdb.DuckDBPyConnection, to: Path) -> None:
+    """Add up the rewards of the accepted lists in the view `checked`, and write a row for each pair."""
+    shown = "select context, unnest(items) as item, unnest(rewards) as reward from checked where reason = 0"
+    connection.execute(
+        f"create temp table rewarded as select context, item, {SUMS} from ({shown}) group by context, item"
+    )
+    check_sums(connection, "rewarded")
+    rows = "select context, item, reward::bigint as reward, reward_squares::bigint as reward_squares from rewarded"
+    connection.execute(f"copy ({rows}) to {text(to)} (format parquet)")
+    connection.execute("drop table rewarded")
+
+
+def check_sums(connection: duckdb.DuckDBPyConnection, table: str) -> None:
+    """Raise where a sum does not leave room for that of many files."""
+    ((most,),) = connection.execute(f"select max(greatest(reward, reward_squares)) from {table}").fetchall()
+    if most is not None and most >= 1 << 62:
+        raise LogError(REWARDS_TOO_LARGE)
+
+
+def with_rewards(connection: duckdb.DuckDBPyConnection, pieces: Iterable[Piece], file: Path) -> Iterator[Piece]:
+    """The pieces, in the order of contexts, with the sums in a file; it has the same pairs."""
+    ahead = _Sums(connection, file)
+    for piece in pieces:
+        rewards = ahead.take(piece.run.items)
+        yield Piece(replace(piece.run, rewards=rewards), piece.lists)
+    ahead.close()
+
+
+class _Sums:
+    """The sums of consecutive pairs."""
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection, file: Path) -> None:
+        rows = connection.sql(
+            f"select item, reward, reward_squares from read_parquet({file_text(file)}) order by context, item"
+        )
+        self._capsule = rows.__arrow_c_stream__()
+        self._batches = read(stream_of(self._capsule))
+        self._items: list[NameColumn] = []
+        self._sums = np.zeros((0, 2), np.int64)
+
+    def take(self, items: NameColumn) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
+        """Those of the next pairs, which have these items."""
+        while len(self._sums) < len(items) and (batch := next(self._batches, None)) is not None:
+            self._items.append(NameColumn.of(batch[0]))
+            more = np.stack([column.values.astype(np.int64) for column in batch[1:]], axis=1)
+            self._sums = np.concatenate([self._sums, more])
+        if not len(items):
+            return self._sums[:0]
+        names = NameColumn.concatenated(self._items)
+        taken, rest = names.slice(0, len(items)), names.slice(len(items), len(names))
+        if len(names) < len(items) or not _same(taken, items):
+            raise RuntimeError("the kernel and DuckDB counted other lists")
+        sums, self._sums, self._items = self._sums[: len(items)], self._sums[len(items) :], [rest]
+        return sums
+
+    def close(self) -> None:
+        """All of them have been taken."""
+        if len(self._sums) or next(self._batches, None) is not None:
+            raise RuntimeError("the kernel and DuckDB counted other lists")
+
+
+def _same(one: NameColumn, other: NameColumn) -> bool:
+    if one.ends is None or other.ends is None:
+        return np.array_equal(one.values, other.values)
+    return np.array_equal(one.ends, other.ends) and np.array_equal(
+        one.values[: one.ends[-1]], other.values[: other.ends[-1]]
+    )
