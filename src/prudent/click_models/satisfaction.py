@@ -52,6 +52,7 @@ def combined_trials(rate: FloatArray, examined: FloatArray, satisfaction: FloatA
 _NODES = expit(np.arange(-6.0, 6.01, 0.25))  # values of t that its likelihood is tabulated at
 _CLEAR = 100.0  # clicks from which on t of a pair is known far better than t of pairs differs
 _STRENGTHS = 0.0, 6.0  # limits of log(α + β)
+_ROWS = 1_000  # of the table of likelihoods, at a time
 _RARELY = -4.6  # and of the logit of the mean: 1 %, and 99 %
 
 
@@ -79,13 +80,18 @@ def fit_satisfaction(followed: FloatArray, last: LastClicks) -> Satisfaction:
     from scipy.optimize import minimize
 
     clicks = followed + np.bincount(last.pair, last.n, minlength=len(followed))
-    log_likelihood = followed[:, None] * np.log(_NODES)
+    clicked = clicks > 0  # most pairs are not
+    pair, pairs = (np.cumsum(clicked) - 1)[last.pair], int(np.count_nonzero(clicked))
+    log_likelihood = followed[clicked, None] * np.log(_NODES)
     for k, t in enumerate(_NODES):
         missed = np.log1p(-last.chance * t)
-        log_likelihood[:, k] += np.bincount(last.pair, last.n * missed, minlength=len(followed))
+        log_likelihood[:, k] += np.bincount(pair, last.n * missed, minlength=pairs)
     # A likelihood narrower than the nodes are apart would fall between them.
-    log_likelihood = (log_likelihood * np.minimum(1.0, _CLEAR / np.maximum(clicks, 1.0))[:, None])[clicks > 0]
+    log_likelihood *= np.minimum(1.0, _CLEAR / np.maximum(clicks[clicked], 1.0))[:, None]
     likelihood = np.exp(log_likelihood - log_likelihood.max(axis=1, keepdims=True))
+
+    # Products of some rows at a time stay in the cache.
+    chunks = np.array_split(likelihood, len(likelihood) // _ROWS + 1)
 
     def shapes(at: FloatArray) -> tuple[float, float]:
         strength = float(np.exp(np.clip(at[1], *_STRENGTHS)))
@@ -97,7 +103,8 @@ def fit_satisfaction(followed: FloatArray, last: LastClicks) -> Satisfaction:
         # Of logit t, on which nodes are evenly spaced.
         weight = np.exp(beta * np.log(_NODES) + alpha * np.log1p(-_NODES) - betaln(alpha, beta))
         weight /= weight.sum()
-        return 0.01 * float(at[0]) ** 2 - float(np.log(np.maximum((likelihood * weight).sum(axis=1), 1e-300)).sum())
+        total = np.concatenate([(some * weight).sum(axis=1) for some in chunks])
+        return 0.01 * float(at[0]) ** 2 - float(np.log(np.maximum(total, 1e-300)).sum())
 
     search = {"method": "Nelder-Mead", "options": {"xatol": 0.01, "fatol": 0.01}}
     best = minimize(loss, np.array([0.0, 1.5]), **search)
