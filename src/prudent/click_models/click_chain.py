@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,10 +16,11 @@ from prudent.click_models.evidence import Evidence, make_evidence
 from prudent.click_models.positions import by_position, read_probabilities, top_down
 from prudent.click_models.reading import FittedReader, Onward
 from prudent.click_models.rewards import Reward
-from prudent.click_models.tails import Reading, Tails, settle, skips_of
+from prudent.click_models.tails import settle, skips_of
 from prudent.click_models.whole_lists import WholeLists
 from prudent.counts.cells import Cells
 from prudent.counts.lists import ListBatch
+from prudent.engines.kernel import Users
 
 
 @click_models.register("ccm")
@@ -100,8 +100,9 @@ class FittedClickChain(FittedReader):
         What users did after a click is left out: that it depends on the same attraction is the weakest assumption of
         the model.
         """
-        settled = settle(cells, partial(_Items, fitted=self), TOLERANCE)
-        skips = skips_of(cells, settled, float(self.alpha[0]))
+        unclicked = float(self.alpha[0])
+        settled = settle(cells, Users(TOLERANCE, unclicked, "attraction", self.alpha[1:]))
+        skips = skips_of(cells, settled, unclicked)
         return make_evidence(self, cells, settled.clicks, settled.negative, tries=cells.per_pair(), skips=skips)
 
     def value(self, attraction: FloatArray, reward: Reward | None = None) -> FloatArray:
@@ -127,24 +128,3 @@ class FittedClickChain(FittedReader):
         """The same after every item, but for what a click does; the last position ends the list."""
         known = by_position(np.ones(max(0, self.positions - 1)), attraction.shape[-1], beyond=0.0)
         return Onward(known * self.alpha[0], known * after_click(attraction, self.alpha))
-
-
-class _Items:
-    """Attraction of every pair: expected counts over expected trials."""
-
-    def __init__(self, cells: Cells, fitted: FittedClickChain) -> None:
-        self.alpha = fitted.alpha
-        self.tails = Tails(cells, fitted.positions, float(fitted.alpha[0]))
-
-    def start(self) -> FloatArray:
-        """As if nothing below the last click was examined."""
-        return self.tails.smoothed(self.tails.surely)[:, None]
-
-    def step(self, parameters: FloatArray) -> FloatArray:
-        """One round."""
-        return self.tails.smoothed(self.tails.examined(self.reading(parameters)))[:, None]
-
-    def reading(self, parameters: FloatArray) -> Reading:
-        """What was read in tails."""
-        tails, theta = self.tails, parameters[:, 0]
-        return tails.reading(theta, after_click(theta[tails.last_pair], self.alpha))

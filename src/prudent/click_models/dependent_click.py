@@ -1,7 +1,6 @@
 """The dependent-click model."""
 
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -29,9 +28,10 @@ from prudent.click_models.positions import (
 )
 from prudent.click_models.reading import FittedReader, Onward, last_click
 from prudent.click_models.rewards import Reward
-from prudent.click_models.tails import Reading, Tails, settle
+from prudent.click_models.tails import settle
 from prudent.counts.cells import Cells
 from prudent.counts.lists import ListBatch
+from prudent.engines.kernel import Users
 
 
 @click_models.register("dcm")
@@ -114,7 +114,7 @@ class FittedDependentClick(FittedReader):
                 cells.codes.click, cells.codes.click | cells.codes.more | (cells.codes.prev == 0)
             )
             return clicks, examined
-        settled = settle(cells, partial(_Items, continuation=self.continuation), TOLERANCE)
+        settled = settle(cells, Users(TOLERANCE, 1.0, "position", self.continuation))
         return settled.clicks, settled.examined
 
     def estimate(self, cells: Cells) -> FloatArray:
@@ -196,23 +196,3 @@ def _borrow_last(continuation: FloatArray) -> FloatArray:
 
 
 TOLERANCE = 1e-7  # of attraction
-
-
-class _Items:
-    """Attraction of every pair: clicks over examinations, those in tails as likely as they are at that attraction."""
-
-    def __init__(self, cells: Cells, continuation: FloatArray) -> None:
-        self.tails = Tails(cells, len(continuation), 1.0)
-        self.on = continuation[cells.position[self.tails.last] - 1]
-
-    def start(self) -> FloatArray:
-        """As if no tail was examined."""
-        return self.tails.smoothed(self.tails.surely)[:, None]
-
-    def step(self, parameters: FloatArray) -> FloatArray:
-        """One round."""
-        return self.tails.smoothed(self.tails.examined(self.reading(parameters)))[:, None]
-
-    def reading(self, parameters: FloatArray) -> Reading:
-        """What was read in tails."""
-        return self.tails.reading(parameters[:, 0], self.on)

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -19,10 +18,11 @@ from prudent.click_models.positions import by_position, top_down
 from prudent.click_models.reading import FittedReader, Onward
 from prudent.click_models.rewards import Reward
 from prudent.click_models.satisfaction import LastClicks, combined_trials, estimate_satisfaction
-from prudent.click_models.tails import Reading, Tails, last_clicks, settle, skips_of
+from prudent.click_models.tails import last_clicks, settle, skips_of
 from prudent.click_models.whole_lists import WholeLists
 from prudent.counts.cells import Cells
 from prudent.counts.lists import ListBatch
+from prudent.engines.kernel import Users
 
 UNIT = "probability of a satisfied user"
 
@@ -172,7 +172,7 @@ class FittedDynamicBayesian(FittedReader):
 
     def evidence(self, cells: Cells) -> Evidence:
         """Clicks against examinations without a click, and satisfying clicks against examinations without one."""
-        settled = settle(cells, partial(_Items, fitted=self), TOLERANCE)
+        settled = settle(cells, self._users(cells.positions))
         clicks, examined, shown = settled.clicks, settled.examined, cells.per_pair()
         skips = skips_of(cells, settled, self.perseverance)
         evidence = make_evidence(self, cells, clicks, settled.negative, tries=shown, skips=skips)
@@ -193,6 +193,13 @@ class FittedDynamicBayesian(FittedReader):
             tries=shown,
         )
         return replace(evidence, satisfaction=satisfaction, satisfying=satisfying)
+
+    def _users(self, positions: int) -> Users:
+        """Users whose clicks are on items that satisfy alike, or each as often as its t = 1 − s says."""
+        gamma, t = self.perseverance, 1 - float(self.satisfaction)
+        if self.prior is None:
+            return Users(TOLERANCE, gamma, "position", np.full(positions, gamma * t))
+        return Users(TOLERANCE, gamma, "item", np.array([gamma]), t, self.prior)
 
     def value(self, attraction: FloatArray, reward: Reward | None = None) -> FloatArray:
         """Σₖ aₖsₖ ∏_{j<k} γ(1 − aⱼsⱼ), unless another reward is asked for."""
@@ -215,40 +222,3 @@ class FittedDynamicBayesian(FittedReader):
         known = np.full(max(0, self.positions - 1), self.perseverance)
         gamma = by_position(known, attraction.shape[-1], beyond=0.0)
         return Onward(gamma, gamma * (1 - self.satisfaction))
-
-
-class _Items:
-    """a of every pair, and t = 1 − s where it differs: expected counts over expected trials."""
-
-    def __init__(self, cells: Cells, fitted: FittedDynamicBayesian) -> None:
-        self.fitted = fitted
-        self.tails = Tails(cells, fitted.positions, fitted.perseverance)
-        (self.followed,) = cells.fold(cells.codes.click & cells.codes.more)
-
-    def start(self) -> FloatArray:
-        """As if nothing below the last click was examined."""
-        theta = self.tails.smoothed(self.tails.surely)
-        if self.fitted.prior is None:
-            return theta[:, None]
-        return np.stack([theta, np.full(len(theta), 1 - float(self.fitted.satisfaction))], axis=1)
-
-    def step(self, parameters: FloatArray) -> FloatArray:
-        """One round."""
-        tails, reading = self.tails, self.reading(parameters)
-        new = tails.smoothed(tails.examined(reading))
-        if self.fitted.prior is None:
-            return new[:, None]
-        t = parameters[tails.last_pair, 1]
-        ended = t * (1 - self.fitted.perseverance * tails.unread(reading.quiet))
-        still = tails.per_pair(ended / np.maximum(1 - t + ended, 1e-300))
-        alpha, beta = self.fitted.prior
-        return np.stack([new, (self.followed + still + beta) / (tails.clicks + alpha + beta)], axis=1)
-
-    def reading(self, parameters: FloatArray) -> Reading:
-        """What was read in tails."""
-        tails, gamma = self.tails, self.fitted.perseverance
-        if self.fitted.prior is None:
-            return tails.reading(
-                parameters[:, 0], np.full(len(tails.last), gamma * (1 - float(self.fitted.satisfaction)))
-            )
-        return tails.reading(parameters[:, 0], gamma * parameters[tails.last_pair, 1])

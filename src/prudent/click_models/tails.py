@@ -7,8 +7,7 @@ probability that it was examined, given that nobody clicks the others: as if the
 examination probability ρ of a position-based model. So posteriors are those of `prudent.base.numerics.thinned`.
 """
 
-from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,6 +17,8 @@ from prudent.base.numerics.squarem import fixed_point
 from prudent.base.numerics.thinned import Skips
 from prudent.click_models.base import warn_unsettled
 from prudent.counts.cells import Cells
+from prudent.engines import kernel
+from prudent.engines.kernel import Settled, Users
 from prudent.storage.run import LONGEST
 
 _TINY = 1e-300
@@ -123,57 +124,75 @@ class Tails:
         return np.bincount(self.last_pair, self.last_n * values, minlength=self.cells.pairs).astype(float)
 
 
-class Iteration(Protocol):
-    """Parameters of every pair as the fixed point of a step that keeps contexts apart."""
+class Iteration:
+    """Parameters of every pair as the fixed point of a step that keeps contexts apart; see `Users`."""
 
-    tails: Tails
+    def __init__(self, cells: Cells, users: Users) -> None:
+        self.tails, self.users = Tails(cells, cells.positions, users.unclicked), users
+        (self.followed,) = cells.fold(cells.codes.click & cells.codes.more)
+        self.place = cells.position[self.tails.last] - 1 if users.by == "position" else None
 
     def start(self) -> FloatArray:
-        """Parameters, in a row for each pair; the first is attraction."""
-        ...
+        """As if nothing below the last click was examined: θ of every pair, and t where items have their own."""
+        theta = self.tails.smoothed(self.tails.surely)
+        if self.users.by != "item":
+            return theta[:, None]
+        return np.stack([theta, np.full(len(theta), self.users.start)], axis=1)
 
     def step(self, parameters: FloatArray) -> FloatArray:
-        """The next ones."""
-        ...
+        """One round: expected counts over expected trials."""
+        tails, reading = self.tails, self.reading(parameters)
+        new = tails.smoothed(tails.examined(reading))
+        if self.users.by != "item":
+            return new[:, None]
+        t = parameters[tails.last_pair, 1]
+        ended = t * (1 - self.users.clicked[0] * tails.unread(reading.quiet))
+        still = tails.per_pair(ended / np.maximum(1 - t + ended, _TINY))
+        alpha, beta = self.users.prior
+        return np.stack([new, (self.followed + still + beta) / (tails.clicks + alpha + beta)], axis=1)
 
     def reading(self, parameters: FloatArray) -> Reading:
-        """What was read."""
-        ...
-
-
-class Settled(NamedTuple):
-    """The fixed point, and what was read there."""
-
-    parameters: FloatArray  # in a row for each pair
-    clicks: FloatArray  # of each pair, as the next
-    examined: FloatArray
-    chance: FloatArray  # ρ of every impression in a tail, in the order of cells
-    unread: FloatArray  # of every last click, in that order
-
-    @property
-    def negative(self) -> FloatArray:
-        """Examinations without a click."""
-        return np.maximum(0.0, self.examined - self.clicks)
+        """What was read in tails."""
+        tails, clicked, theta = self.tails, self.users.clicked, parameters[:, 0]
+        if self.place is not None:
+            on = clicked[self.place]
+        elif self.users.by == "attraction":
+            on = clicked[0] * (1 - theta[tails.last_pair]) + clicked[1] * theta[tails.last_pair]
+        else:
+            on = clicked[0] * parameters[tails.last_pair, 1]
+        return tails.reading(theta, on)
 
 
 _ROUNDS = (3, 10, 20, 40, 80, 160, 320, 640, 1280)
 _PAIRS = 20_000  # at a time: arrays of a step stay in the cache, and are not given back to the system after each
 
 
-def settle(cells: Cells, make: Callable[[Cells], Iteration], tolerance: float) -> Settled:
-    """The fixed point of every context, bit for bit the same whichever others are among the cells."""
-    parts = [_settle(part, make, tolerance) for part in cells.parts(_PAIRS)]
-    if not all(rest for _, rest in parts):
-        warn_unsettled()
-    return Settled(*map(np.concatenate, zip(*(part for part, _ in parts), strict=True)))
+def settle(cells: Cells, users: Users) -> Settled:
+    """The fixed point of every context, bit for bit the same whichever others are among the cells.
 
-
-def _settle(cells: Cells, make: Callable[[Cells], Iteration], tolerance: float) -> tuple[Settled, bool]:
-    """That of some contexts, and whether all came to rest.
-
-    Most of them do after a few rounds; the others go on without them.
+    By the compiled kernel or, to the same bytes, by NumPy.
     """
-    whole = iteration = make(cells)
+    starts = np.flatnonzero(np.diff(cells.context, prepend=-1))
+    pairs = np.diff(starts, append=cells.pairs).astype(np.uint32)
+    settled = kernel.settle(pairs, cells.size, cells.code, cells.n, users) or _settle_parts(cells, users)
+    if not settled.rest:
+        warn_unsettled()
+    return settled
+
+
+def _settle_parts(cells: Cells, users: Users) -> Settled:
+    parts = [_settle(part, users) for part in cells.parts(_PAIRS)]
+    *arrays, _ = zip(*parts, strict=True)
+    parameters, clicks, examined, chance, unread = map(np.concatenate, arrays)
+    return Settled(parameters, clicks, examined, chance, unread, rest=all(part.rest for part in parts))
+
+
+def _settle(cells: Cells, users: Users) -> Settled:
+    """That of some contexts.
+
+    Most of them come to rest after a few rounds; the others go on without them.
+    """
+    whole = iteration = Iteration(cells, users)
     restless, pairs, settled = cells, np.arange(cells.pairs), whole.start()
     width = settled.shape[1]
     for rounds in _ROUNDS:
@@ -182,16 +201,16 @@ def _settle(cells: Cells, make: Callable[[Cells], Iteration], tolerance: float) 
         def step(flat: FloatArray, iteration: Iteration = iteration) -> FloatArray:
             return iteration.step(flat.reshape(-1, width)).ravel()
 
-        flat, rest = fixed_point(step, settled[pairs].ravel(), tolerance, groups, rounds)
+        flat, rest = fixed_point(step, settled[pairs].ravel(), users.tolerance, groups, rounds)
         settled[pairs] = flat.reshape(-1, width)
         if rest.all():
             break
         left = ~rest[restless.context]
         restless, pairs = restless.only(~rest), pairs[left]
-        iteration = make(restless)
+        iteration = Iteration(restless, users)
     tails, reading = whole.tails, whole.reading(settled)
-    found = Settled(settled, tails.clicks, tails.examined(reading), reading.chance, tails.unread(reading.quiet))
-    return found, bool(rest.all())
+    read = tails.examined(reading), reading.chance, tails.unread(reading.quiet)
+    return Settled(settled, tails.clicks, *read, bool(rest.all()))
 
 
 def skips_of(cells: Cells, settled: Settled, unclicked: float) -> Skips:

@@ -148,9 +148,9 @@ def rise(a: FloatArray | float, n: FloatArray, rows: IntArray) -> tuple[FloatArr
     One a stands for that of every row, and costs half as much.
     """
     value, first, second = np.zeros((3, n.size))
-    low = a[rows] if np.ndim(a) else np.atleast_1d(a)
+    low = a[rows] if isinstance(a, np.ndarray) else np.array([a])
     high = low + n[rows]
-    alike = None if np.ndim(a) else _log_gamma(low)
+    alike = None if isinstance(a, np.ndarray) else _log_gamma(low)
     for start in range(0, rows.size, _CHUNK):
         some = slice(start, start + _CHUNK)
         below = _log_gamma(low[some]) if alike is None else alike

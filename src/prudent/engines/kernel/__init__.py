@@ -14,11 +14,14 @@ from numpy.typing import NDArray
 from prudent.base.arrays import BoolArray, FloatArray, IntArray
 from prudent.engines.kernel import build, library, numpy_keys, numpy_twin
 from prudent.engines.kernel.counted import Choose, Counted, Types, kind
+from prudent.engines.kernel.settled import Settled, Users
 from prudent.storage.arrow import StreamError, formats, stream_of
 from prudent.storage.run import LONGEST, NameColumn, Run, WholeLists
 
 __all__ = [
     "Counted",
+    "Settled",
+    "Users",
     "add_by_key",
     "add_within",
     "compiled",
@@ -31,6 +34,7 @@ __all__ = [
     "keys_of",
     "merge",
     "read_tables",
+    "settle",
 ]
 
 _CLICKS = "cCsSiIlLb"
@@ -200,6 +204,25 @@ def find(known: IntArray, wanted: IntArray) -> IntArray:
     if kernel is None:
         return numpy_keys.find(known, wanted)
     return library.find(kernel, np.ascontiguousarray(known, np.int64), np.ascontiguousarray(wanted, np.int64))
+
+
+def settle(
+    pairs: NDArray[np.uint32], sizes: NDArray[np.uint32], code: NDArray[np.uint32], n: FloatArray, users: Users
+) -> Settled | None:
+    """What users read below last clicks, in contexts of so many pairs of so many cells; None without a compiled kernel.
+
+    The twin is `prudent.click_models.tails`, where the model is.
+    """
+    kernel = _kernel()
+    if kernel is None:
+        return None
+    if len(code) != len(n) or (users.by != "position" and len(users.clicked) != 1 + (users.by == "attraction")):
+        raise ValueError("cells and tables that do not fit together")
+    kind = code & 3
+    below = (kind == 0) & ((users.unclicked != 1) | ((code >> 2 & LONGEST) > 0))
+    counts = [np.ascontiguousarray(one, np.uint32) for one in (pairs, sizes, code)]
+    places = int(np.count_nonzero(below)), int(np.count_nonzero(kind == 2))
+    return library.settle(kernel, [*counts, np.ascontiguousarray(n, np.float64)], users, places)
 
 
 def compiled() -> bool:

@@ -13,6 +13,7 @@
 #include "lists.h"
 #include "merger.h"
 #include "table.h"
+#include "tails.h"
 
 namespace {
 
@@ -190,6 +191,18 @@ EXPORT bool prudent_find(const int64_t *known, int64_t number, const int64_t *wa
         return false;
     }
     return true;
+}
+
+// What users read below last clicks in every context: 0 where all came to rest, 1 where some did not, −1 where sizes do
+// not fit, and −2 where memory is short.
+EXPORT int prudent_settle(const uint32_t *pairs, int64_t contexts, const uint32_t *sizes, int64_t rows,
+                          const uint32_t *code, const double *n, int64_t cells, const Users *users,
+                          const Settled *settled) {
+    try {
+        return settle_contexts(pairs, contexts, sizes, rows, code, n, cells, *users, *settled);
+    } catch (const std::bad_alloc &) {
+        return -2;
+    }
 }
 
 EXPORT void prudent_free(Result *result) { delete result; }

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from prudent.base.arrays import BoolArray, FloatArray, IntArray
 from prudent.engines.kernel.counted import Choose, Counted, Types, chosen, kind
+from prudent.engines.kernel.settled import BY, Settled, Users
 from prudent.storage.arrow import stream_error
 from prudent.storage.run import NameColumn, Run, WholeLists
 
@@ -34,6 +35,23 @@ class _View(ctypes.Structure):
         ("size", ctypes.c_int64),
         ("weight", ctypes.c_uint64),
         ("places", _Address),
+    )
+
+
+class _Users(ctypes.Structure):
+    _fields_ = (
+        ("unclicked", ctypes.c_double),
+        ("clicked", _Address),
+        ("positions", ctypes.c_int64),
+        ("by", ctypes.c_int32),
+        *((name, ctypes.c_double) for name in ("start", "alpha", "beta", "tolerance")),
+    )
+
+
+class _Settled(ctypes.Structure):
+    _fields_ = (
+        *((name, _Address) for name in ("parameters", "clicks", "examined", "chance", "unread")),
+        *((name, ctypes.c_int64) for name in ("tails", "lasts")),
     )
 
 
@@ -69,6 +87,13 @@ def load(path: Path) -> ctypes.CDLL:
             [_Address, number, _Address, ctypes.POINTER(_Address), number, ctypes.POINTER(_Address)],
         ),
         "find": (flag, [_Address, number, _Address, number, _Address]),
+        "settle": (
+            ctypes.c_int,
+            [
+                *(_Address, number, _Address, number, _Address, _Address, number),
+                *(ctypes.POINTER(_Users), ctypes.POINTER(_Settled)),
+            ],
+        ),
         "free": (None, [_Address]),
         "error": (ctypes.c_char_p, [_Address]),
         "exhausted": (flag, [_Address]),
@@ -231,6 +256,31 @@ def find(library: ctypes.CDLL, known: IntArray, wanted: IntArray) -> IntArray:
     if not library.prudent_find(known.ctypes.data, len(known), wanted.ctypes.data, len(wanted), places.ctypes.data):
         raise MemoryError
     return places
+
+
+def settle(library: ctypes.CDLL, counts: Sequence[NDArray[Any]], users: Users, places: Sequence[int]) -> Settled:
+    """What users read below last clicks; counts are pairs of each context, cells of each pair, their codes and n."""
+    pairs, sizes, code, n = counts
+    rows, (tails, lasts) = len(sizes), places
+    clicked = np.ascontiguousarray(users.clicked, np.float64)
+    width = 2 if users.by == "item" else 1
+    parameters, clicks, examined, chance, unread = arrays = [
+        np.empty((rows, width)),
+        *(np.empty(size) for size in (rows, rows, tails, lasts)),
+    ]
+    who = _Users(
+        users.unclicked,
+        clicked.ctypes.data,
+        len(clicked),
+        BY.index(users.by),
+        *(users.start, *users.prior, users.tolerance),
+    )
+    found = _Settled(*(array.ctypes.data for array in arrays), tails, lasts)
+    cells = (pairs.ctypes.data, len(pairs), sizes.ctypes.data, rows, code.ctypes.data, n.ctypes.data, len(n))
+    state = library.prudent_settle(*cells, ctypes.byref(who), ctypes.byref(found))
+    if state < 0:
+        raise MemoryError if state == -2 else ValueError("sizes, or tables, that do not fit")
+    return Settled(parameters, clicks, examined, chance, unread, rest=state == 0)
 
 
 def _addresses(arrays: Sequence[NDArray[Any]]) -> Any:
