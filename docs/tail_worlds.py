@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from prudent.base.arrays import FloatArray, IntArray
+from prudent.base.chart import COLOURS
 from prudent.bounds import bounds
 from prudent.bounds.groups import learn_effects
 from prudent.click_models import click_models
@@ -130,21 +131,24 @@ def chart(rows: list[dict[str, Any]]) -> None:
     """The gain by how often a context was seen, where groups tell."""
     import altair as alt
 
-    names = {"anchored": "anchored", **{f"{name}, groups": f"{name}, with groups" for name in GROUPED}}
+    alone = {name: name for name in ("eb", "exposure", "anchored")}
+    names = {**{f"{name}, groups": f"{name}, with groups" for name in reversed(GROUPED)}, **alone}
     points = [
         {"seen": seen, "method": label, "gain": float(1 - ratios_of(rows, "groups tell", method, seen).mean())}
         for (method, label), seen in product(names.items(), CLASSES)
     ]
+    order = list(names.values())
     drawn = (
         alt.Chart(alt.Data(values=points))
         .mark_line(point=True)
         .encode(
             x=alt.X("seen:O", sort=list(CLASSES), title="how often the context was seen", axis=alt.Axis(labelAngle=0)),
-            y=alt.Y("gain:Q", title="regret less than that of logged lists", axis=alt.Axis(format="%")),
-            color=alt.Color("method:N", sort=list(names.values()), title=None),
-            strokeDash=alt.StrokeDash("method:N", sort=list(names.values()), title=None),
+            y=alt.Y("gain:Q", title="share of production's regret that is gone", axis=alt.Axis(format="%")),
+            color=alt.Color("method:N", sort=order, title=None, scale=alt.Scale(range=[*COLOURS])),
+            strokeDash=alt.StrokeDash("method:N", sort=order, legend=None),
         )
         .properties(width=480, height=260)
+        .configure_legend(labelLimit=250)
     )
     drawn.save(str(CHART))
 

@@ -112,7 +112,7 @@ def test_items_rise_on_groups_alone(folder: Path, policies: dict[str, prudent.Po
     assert summary["unclicked"] == len(silent)
     assert summary["differ"] == len(moved) - len(silent), "lists without a click are not counted as differing"
     rose = policies["lead"].explain(silent[0]).to_frame()
-    assert any("raised by its groups in other contexts" in why for why in rose["why"])
+    assert any("better by its groups in other contexts" in why for why in rose["why"])
 
 
 def test_the_order_of_lists_and_the_number_of_threads_change_no_byte(folder: Path, tmp_path: Path) -> None:

@@ -42,7 +42,8 @@ class Anchored(Bound):
        production is evidence against its first items.
     5. Where pairs have groups (`prudent.bounds.groups`), logit μ also follows the clicks on the groups of a pair in
        other contexts, by a slope for each grouping that is kept as far as the data support it. Items that these
-       clicks raise lead as well, clicked in their own context or not; with ``lead=clicks`` they do not.
+       clicks put above another one of their context lead as well, clicked in it or not; with ``lead=clicks`` they do
+       not.
 
     Each pair weighs both by what they know: its own clicks by the number of its examinations, those elsewhere by s. So
     where a context has evidence of its own its list is that of its own clicks, where it has none that of the prior,
@@ -63,7 +64,7 @@ class Anchored(Bound):
     @property
     def promise(self) -> str:
         """It holds on average over items, and the order is the incumbent's except on evidence."""
-        raised = "" if self.lead == "clicks" else ", or of one that clicks in other contexts raise,"
+        raised = "" if self.lead == "clicks" else ", or of one that clicks in other contexts prefer,"
         return (
             f"A list keeps the incumbent's order, except where the lower bound of a clicked item{raised} exceeds what "
             f"the items it passes are likely to have. The lower bound of {self} is below the attraction of about "
@@ -209,8 +210,15 @@ class LearnedAnchored(Bound):
         if self.prior.opposed:
             leads = (np.bincount(evidence.context, leads) > 0)[evidence.context]
         if self.lead == "prior" and evidence.signals is not None:
-            leads = leads | (self.prior.shift(evidence) > 0)
+            leads = leads | _above_another(self.prior.shift(evidence), evidence.context)
         return leads
+
+
+def _above_another(values: FloatArray, context: IntArray) -> BoolArray:
+    """Whether another pair of the same context, which stand together, has less."""
+    starts = np.flatnonzero(np.diff(context, prepend=-1))
+    least = np.minimum.reduceat(values, starts) if len(starts) else values
+    return np.asarray(values > np.repeat(least, np.diff(starts, append=len(values))))
 
 
 def _of_rows(rows: IntArray, values: FloatArray, pairs: int) -> FloatArray:

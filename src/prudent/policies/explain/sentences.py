@@ -80,7 +80,7 @@ def _anchored(one: Candidate, listed: list[Candidate], incumbent: list[Candidate
     if not passed:
         return _join(start, f"{_seen(one)}; the items above it left the list")
     first = passed[0]  # the next of the incumbent list, with which it was compared
-    by_groups = ", raised by its groups in other contexts" if known.groups_lead and not one.positive else ""
+    by_groups = ", better by its groups in other contexts" if known.groups_lead and not one.positive else ""
     sentence = f"{start}, past {_name(first)}: {_seen(one)}{by_groups}"
     if first.stay is None or one.lower is None or one.lower <= first.stay:
         return sentence
