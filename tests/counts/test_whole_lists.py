@@ -38,7 +38,6 @@ def in_runs(size: int) -> Any:
         for first in range(0, log.source.num_rows, size):
             part = connection.cursor()
             connection.register("table_in_memory", log.source.slice(first, size))
-            connection.execute("drop view if exists lists")
             yield from whole(connection, log, source, sample)
             part.close()
 
@@ -115,14 +114,19 @@ def test_counts_and_lists_in_one_pass(held: bool, data: st.DataObject) -> None:
         patch.setattr(counting, "_counted", in_runs(data.draw(st.integers(1, 9))))
         if not held:
             patch.setattr(prudent.DuckDB, "room", lambda engine: 0)
-        counts, lists = count_with_lists(log, ENGINE, max_rejected=0)
+        counts, lists, _ = count_with_lists(log, ENGINE, max_rejected=0)
+        sampled, some, _ = count_with_lists(log, ENGINE, max_rejected=0, most=MOST_LISTS)
     assert held or counts.held is None
     assert counts == alone
     assert (counts.tally, counts.origin) == (alone.tally, alone.origin)
     assert rows_of(counts.sample()) == rows_of(alone.sample())
-    assert lists.run.items.to_list() == whole.run.items.to_list()
-    for column in runs.WholeLists.__dataclass_fields__:
-        np.testing.assert_array_equal(getattr(lists.lists, column), getattr(whole.lists, column))
+    assert sampled == alone
+    assert rows_of(sampled.sample()) == rows_of(alone.sample())
+    _, expected, _ = read_whole_lists(log, ENGINE, max_rejected=0, most=MOST_LISTS)
+    for actual, other in ((lists, whole), (some, expected)):
+        assert actual.run.items.to_list() == other.run.items.to_list()
+        for column in runs.WholeLists.__dataclass_fields__:
+            np.testing.assert_array_equal(getattr(actual.lists, column), getattr(other.lists, column))
 
 
 def test_lists_as_arrays_and_back() -> None:

@@ -7,10 +7,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import prudent
 from prudent.base.arrays import FloatArray
 from prudent.counts.lists import ListBatch
+from prudent.evaluation import confounding
 from prudent.evaluation.confounding import (
     detect_confounding,
     find_neighbours,
@@ -100,6 +102,35 @@ def test_the_statistic_is_a_sum_over_pairs_of_items(log: Any) -> None:
         assert np.bincount(actual.cell, shuffled) == pytest.approx(np.zeros(actual.cell.max() + 1), abs=1e-9)
 
 
+@settings(max_examples=60)
+@given(strategies.logs(max_items=4), st.integers(1, 12))
+def test_of_many_impressions_those_of_some_contexts_are_tested(log: Any, most: int) -> None:
+    """The first of all impressions, by contexts in random order."""
+    lists = strategies.as_batch(log)
+    every = [
+        (row, k)
+        for row, clicks in enumerate(lists.clicks)
+        for k in range(lists.length)
+        if lists.items[row, k] >= 0 and not clicks[:k].any()
+        for _ in range(lists.n[row])
+    ]
+    if len(every) > most:
+        priority = np.random.default_rng(0).permutation(lists.context[-1] + 1)
+        every = sorted(sorted(every, key=lambda one: priority[lists.list_context[one[0]]])[:most])
+    cells = defaultdict(list)
+    for row, k in every:
+        cells[lists.items[row, k], k].append((row, bool(lists.clicks[row, k])))
+    mixed = [key for key in sorted(cells) if len({click for _, click in cells[key]}) > 1]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(confounding, "MOST_IMPRESSIONS", most)
+        actual = without_clicks_above(lists, np.random.default_rng(0))
+    assert actual.row.tolist() == [row for key in mixed for row, _ in cells[key]]
+    assert actual.position.tolist() == [key[1] for key in mixed for _ in cells[key]]
+    clicks = np.array([click for key in mixed for _, click in cells[key]], float)
+    rates = np.array([np.mean([click for _, click in cells[key]]) for key in mixed for _ in cells[key]])
+    assert actual.residual == pytest.approx(clicks - rates)
+
+
 @pytest.mark.parametrize("users", ["pbm", "dcm"])
 def test_lists_chosen_without_regard_to_the_user_are_rarely_suspected(users: str) -> None:
     """Of 30 logs, 1.5 on average at p ≤ .05; six or more would be an event of 1 in 300."""
@@ -178,10 +209,27 @@ def test_the_score_is_that_of_a_regression_on_levels() -> None:
 
 def test_rates_are_of_impressions_without_a_click_above() -> None:
     shown, clicked = rates_without_clicks_above(
-        strategies.as_batch([("q", ("a", "b"), (1, 1)), ("q", ("a", "b"), (0, 1)), ("q", ("b", "a"), (0, 0))])
+        strategies.as_batch([("q", ("a", "b"), (1, 1)), ("q", ("a", "b"), (0, 1)), ("q", ("b", "a"), (0, 0))]), 0
     )
     assert shown.tolist() == [[2, 1], [1, 1]]
     assert clicked.tolist() == [[1, 0], [0, 1]]
+
+
+@settings(max_examples=60)
+@given(strategies.logs(max_items=4), st.integers(0, 4))
+def test_rates_are_of_items_with_enough_clicks(log: Any, fewest: int) -> None:
+    """List by list."""
+    longest = max(len(items) for _, items, _ in log)
+    tables: dict[Any, FloatArray] = defaultdict(lambda: np.zeros((2, longest)))
+    for context, items, clicks in log:
+        for k, item in enumerate(items):
+            if not any(clicks[:k]):
+                tables[context, item][:, k] += 1, clicks[k]
+            tables[context, item] += 0  # an item that only stood below a click is there too
+    kept = [tables[key] for key in sorted(tables) if tables[key][1].sum() >= fewest]
+    actual = rates_without_clicks_above(strategies.as_batch(log), fewest)
+    for table, expected in zip(actual, zip(*kept, strict=True) if kept else ([], []), strict=True):
+        assert table.tolist() == [row.tolist() for row in expected]
 
 
 def test_trust_bias_is_found_where_it_is() -> None:

@@ -19,9 +19,10 @@ from prudent.counts.cells import Cells
 from prudent.counts.count import as_counts, counted_files
 from prudent.counts.counts import Counts
 from prudent.counts.index import Index
+from prudent.counts.lists import ListBatch
 from prudent.counts.max_rejected import MAX_REJECTED
 from prudent.counts.repeats import ONCE, Repeats, repeated_lists
-from prudent.counts.sampling import samples
+from prudent.counts.sampling import heavy_sample
 from prudent.engines.duckdb.engine import DuckDB
 from prudent.engines.duckdb.hygiene import find_unwanted
 from prudent.logs.hygiene import Findings, leaves_out
@@ -169,6 +170,7 @@ def check(
         unwanted = find_unwanted(engine or DuckDB(), opened) if known else None
     names = counts.index
     sums = [_sums(part.cells, names.positions) for part in names.parts()]
+    whole = counts.sample() if counts.tally.unit == "list" else None
 
     def total(name: str) -> Any:
         return sum(getattr(one, name) for one in sums)
@@ -194,25 +196,23 @@ def check(
         position_groups=tuple(
             tuple(group) for group in position_groups(links, names.positions) if shown[np.array(group) - 1].any()
         ),
-        doubts=_doubts(counts, names) if names.clicks else (),
+        doubts=_doubts(names, whole) if names.clicks else (),
         unit=counts.tally.unit,
-        repeats=repeated_lists(counts.sample()) if counts.tally.unit == "list" else ONCE,
+        repeats=ONCE if whole is None else repeated_lists(whole),
         hygiene=unwanted,
     )
 
 
-def _doubts(counts: Counts, names: Index) -> tuple[str, ...]:
-    """Why the log contradicts a registered click model."""
-    heavy, _ = samples(names)
+def _doubts(names: Index, lists: ListBatch | None) -> tuple[str, ...]:
+    """Why the log, of which these are some whole lists, contradicts a registered click model."""
+    heavy = heavy_sample(names)
     doubts = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PrudentWarning)  # about models that nobody has chosen yet
         for model in candidates():
             with suppress(NotIdentifiedError, LogError):
                 check_cells(model, heavy.cells)
-                doubts.append(
-                    model.fit(heavy.cells, names.positions, counts.sample() if model.whole_lists else None).doubt
-                )
+                doubts.append(model.fit(heavy.cells, names.positions, lists if model.whole_lists else None).doubt)
     return tuple(filter(None, doubts))
 
 

@@ -79,13 +79,23 @@ def compare(
 
 
 def compare_read(
-    logs: Sequence[Log], lists: Sequence[Piece], model: Sequence[str | ClickModel], engine: DuckDB
+    logs: Sequence[Log],
+    lists: Sequence[tuple[Piece, str]],
+    model: Sequence[str | ClickModel],
+    engine: DuckDB,
+    most: int,
 ) -> Comparison:
-    """The same for one log, or for a training log and a holdout, whose whole lists were read already."""
+    """The same for one log, or for a training log and a holdout, of which a sample of whole lists was read already.
+
+    With each sample comes its threshold. Of more than `most` lists together, a smaller sample is compared.
+    """
     if len(logs) > 1 and (reason := _not_apart(*logs)):
         warnings.warn(reason, PrudentWarning, stacklevel=3)
-    check_same_kinds(logs, lists)
-    parts = numbered_together(sample_together(engine, lists, MOST_LISTS))
+    pieces, thresholds = zip(*lists, strict=True)
+    check_same_kinds(logs, pieces)
+    if len(pieces) > 1:
+        pieces = tuple(sample_together(engine, pieces, most, min(thresholds)))
+    parts = numbered_together(pieces)
     train, test = split_lists(parts[0], HOLDOUT, 0) if len(parts) == 1 else map(in_order, parts)
     return compare_lists(train, test, read_models(model))
 

@@ -104,15 +104,20 @@ def count(
     return counts
 
 
-def count_with_lists(log: Log, engine: DuckDB, *, max_rejected: float) -> tuple[Counts, Piece]:
-    """The counts of a log, and all of its whole lists, in one pass."""
+def count_with_lists(
+    log: Log, engine: DuckDB, *, max_rejected: float, most: int | None = None
+) -> tuple[Counts, Piece, str]:
+    """The counts of a log, and its whole lists with the threshold of their sample, in one pass.
+
+    Of more than `most` lists they are a sample of contexts with all of their lists.
+    """
     folder = TemporaryFolder()
     target, names = folder.path / "counts.parquet", recorded_names(log)
     check = partial(check_tally, log=log, max_rejected=max_rejected)
-    tally, held, lists = engine.hold_with_lists(log, target, check=check)
+    tally, held, lists, threshold = engine.hold_with_lists(log, target, check=check, most=most)
     if held is not None:
-        return Counts((), tally, engine, names, held=held), lists
-    return Counts((target,), tally, engine, names, _folder=folder), lists
+        return Counts((), tally, engine, names, held=held), lists, threshold
+    return Counts((target,), tally, engine, names, _folder=folder), lists, threshold
 
 
 def as_counts(

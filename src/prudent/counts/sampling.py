@@ -46,8 +46,18 @@ def samples(index: "Index") -> "tuple[Part, Part]":
         whole = index.whole()
         return whole, whole
     order = index.in_random_order()
-    heavy = heaviest(order, index.pairs_of, index.cells_of, index.lists_of, index.longest_of)
     fair = np.zeros(index.contexts, bool)
     fair[order[: enough(index.pairs_of[order], index.cells_of[order])]] = True
-    first, second = index.only(heavy, fair)
+    first, second = index.only(_heaviest(index, order), fair)
     return first, second
+
+
+def heavy_sample(index: "Index") -> "Part":
+    """The first of these samples alone."""
+    if enough(index.pairs_of, index.cells_of) == index.contexts:
+        return index.whole()
+    return index.only(_heaviest(index, index.in_random_order()))[0]
+
+
+def _heaviest(index: "Index", order: IntArray) -> BoolArray:
+    return heaviest(order, index.pairs_of, index.cells_of, index.lists_of, index.longest_of)

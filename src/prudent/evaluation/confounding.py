@@ -112,14 +112,20 @@ def lists_vary(lists: ListBatch) -> bool:
 
 def without_clicks_above(lists: ListBatch, rng: np.random.Generator) -> Impressions:
     """The impressions to test, of all contexts or of any sample of them."""
-    above: IntArray = np.cumsum(lists.clicks, axis=1) - lists.clicks
-    row, position = np.nonzero((lists.items >= 0) & (above == 0))
-    times = lists.n[row]
-    row, position = np.repeat(row, times), np.repeat(position, times)
-    if len(row) > MOST_IMPRESSIONS:
-        priority = rng.permutation(int(lists.context[-1]) + 1)[lists.list_context[row]]
-        kept = np.sort(np.argsort(priority, kind="stable")[:MOST_IMPRESSIONS])
-        row, position = row[kept], position[kept]
+    last = np.where(lists.clicks.any(axis=1), lists.clicks.argmax(axis=1), lists.length)  # from which on it is above
+    times = lists.n * np.minimum(last + 1, (lists.items >= 0).sum(axis=1))
+    priority, some = np.zeros(len(times), np.int64), np.arange(len(times))
+    if times.sum() > MOST_IMPRESSIONS:
+        priority = rng.permutation(int(lists.context[-1]) + 1)[lists.list_context]
+        order = np.argsort(priority, kind="stable")
+        upto = np.cumsum(times[order])
+        some = np.sort(order[: np.searchsorted(upto, MOST_IMPRESSIONS) + 1])
+    here = (lists.items[some] >= 0) & (np.arange(lists.length) <= last[some, None])
+    row, position = np.nonzero(here)
+    row = some[row]
+    row, position = np.repeat(row, lists.n[row]), np.repeat(position, lists.n[row])
+    kept = np.sort(np.argsort(priority[row], kind="stable")[:MOST_IMPRESSIONS])
+    row, position = row[kept], position[kept]
     clicked = lists.clicks[row, position].astype(np.float64)
     cell = number_keys(lists.items[row, position].astype(np.int64) * lists.length + position)
     size, hits = np.bincount(cell), np.bincount(cell, clicked)

@@ -160,10 +160,19 @@ class Direct:
         """The expected reward of each context."""
         return np.asarray(np.sum(self.expected * part, axis=1))
 
-    def moves(self, part: FloatArray, rows: int = 100_000) -> FloatArray:
-        """How far each list moves the sum of these values: N · slope · (y − θx)/(s + n) of each item it shows."""
+    def slopes(self, part: FloatArray) -> FloatArray:
+        """By how much each value grows with each θ, to the end of the policy's longest list.
+
+        Below, it would be 0: a long logged list would take the square of time.
+        """
+        width, slope = max(1, int(self.held.size.max())), np.zeros(part.shape)
+        slope[:, :width] = slopes(self.fitted, self.posterior.theta[:, :width], self.reward, part[:, :width])
+        return slope
+
+    def moves(self, slope: FloatArray, rows: int = 100_000) -> FloatArray:
+        """How far each list moves the sum of values with these slopes: N · slope · (y − θx)/(s + n) of its items."""
         held = self.held
-        slope = self._slopes(part) * (held.logged * self.supported)[:, None]
+        slope = slope * (held.logged * self.supported)[:, None]
         there = held.target >= 0
         usual = float(self.posterior.theta[there].mean())  # of items that the policy did not choose
         step, theta = np.zeros(len(held.pair_context)), np.full(len(held.pair_context), usual)
@@ -179,15 +188,8 @@ class Direct:
             moved[some] = np.sum(np.where(items >= 0, step[items], 0.0) * (hits - own * examined), axis=1)
         return moved
 
-    def _slopes(self, part: FloatArray) -> FloatArray:
-        """The slopes down to the end of the policy's longest list: a long logged list would take the square of time."""
-        width, slope = max(1, int(self.held.size.max())), np.zeros(part.shape)
-        slope[:, :width] = slopes(self.fitted, self.posterior.theta[:, :width], self.reward, part[:, :width])
-        return slope
-
-    def shrinking(self, part: FloatArray) -> FloatArray:
-        """The variance of each context's value that comes from shrinking θ."""
-        slope = self._slopes(part)
+    def shrinking(self, slope: FloatArray) -> FloatArray:
+        """The variance of each context's value, with these slopes, that comes from shrinking θ."""
         return np.asarray(np.sum(slope**2 * self.posterior.shrinking, axis=1))
 
     def shrinkage(self, part: FloatArray, contexts: BoolArray) -> float:

@@ -14,12 +14,12 @@ from prudent.click_models.rewards import ObservedReward
 from prudent.counts.max_rejected import MAX_REJECTED
 from prudent.counts.repeats import repeated_lists
 from prudent.engines.duckdb.engine import DuckDB
-from prudent.evaluation.confounding import Confounding, detect_confounding
+from prudent.evaluation.confounding import Confounding
 from prudent.evaluation.estimators import Estimator, parse
 from prudent.evaluation.estimators import estimators as known_estimators
 from prudent.evaluation.holdout import Holdout
 from prudent.evaluation.holdout_log import HoldoutLog, PolicyLike, open_holdout
-from prudent.evaluation.intervals import Estimate, IntervalName, Settings, estimate
+from prudent.evaluation.intervals import Estimate, IntervalName, Measured, Settings, conclude, measure
 from prudent.evaluation.propensities import check_propensities
 from prudent.evaluation.sensitivity import LARGEST_GAMMA
 from prudent.storage.manifest import Manifest, Source
@@ -271,7 +271,7 @@ def evaluate(
     holdout = open_holdout(policy, log, engine, max_rejected, **columns)
     if holdout.leakage:
         warnings.warn(f"{holdout.leakage} The estimates are too optimistic.", PrudentWarning, stacklevel=2)
-    return evaluate_holdout(holdout, parsed, settings)
+    return evaluate_holdout(holdout, measure(holdout.lists, parsed, settings), settings)
 
 
 def matching_length(held: Holdout) -> int | None:
@@ -299,10 +299,10 @@ def positions_compared(held: Holdout) -> str:
     return f"clicks at {'position 1' if last == 1 else f'positions 1 to {last}'} of {longest} alone"
 
 
-def evaluate_holdout(holdout: HoldoutLog, estimators: Sequence[Estimator], settings: Settings) -> Evaluation:
+def evaluate_holdout(holdout: HoldoutLog, measured: Sequence[Measured], settings: Settings) -> Evaluation:
     """Estimates with their manifest."""
     held = holdout.lists
-    test = None if held.propensity is not None else detect_confounding(held.shown())
+    test = None if held.propensity is not None else held.confounding
     manifest = Manifest(
         "evaluation",
         {**asdict(settings), "length": held.length, "propensity": holdout.log.propensity},
@@ -323,4 +323,4 @@ def evaluate_holdout(holdout: HoldoutLog, estimators: Sequence[Estimator], setti
             "positions": positions_compared(held),
         },
     )
-    return Evaluation(estimate(held, estimators, settings), manifest)
+    return Evaluation(tuple(conclude(held, one, settings) for one in measured), manifest)

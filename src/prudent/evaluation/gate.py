@@ -8,13 +8,12 @@ from prudent.base.text import percent
 from prudent.click_models.rewards import ObservedReward
 from prudent.counts.max_rejected import MAX_REJECTED
 from prudent.engines.duckdb.engine import DuckDB
-from prudent.evaluation.confounding import detect_confounding
 from prudent.evaluation.confounding_by_segment import SegmentTest
 from prudent.evaluation.estimators import Estimator, estimators
 from prudent.evaluation.evaluate import DECIDES, gamma, positions_compared
 from prudent.evaluation.holdout import Holdout
 from prudent.evaluation.holdout_log import HoldoutLog, PolicyLike, open_holdout
-from prudent.evaluation.intervals import Estimate, IntervalName, Settings, estimate
+from prudent.evaluation.intervals import Estimate, IntervalName, Measured, Settings, conclude, measure
 from prudent.evaluation.leakage import unknown_origin
 from prudent.evaluation.refusals import MIN_SUPPORT, NO_ESTIMATE, name_in_words, read_acknowledged, refusals
 from prudent.evaluation.verdict import Outcome, Verdict
@@ -80,8 +79,9 @@ def gate_holdout(
     min_support: float = MIN_SUPPORT,
     acknowledge: Sequence[str] | str = (),
     personalised: bool = False,
+    measured: Measured | None = None,
 ) -> Verdict:
-    """The verdict on a holdout that is read."""
+    """The verdict on a holdout that is read, and may have been measured with these settings."""
     users: dict[str, Any] = {"acknowledge": acknowledge, "personalised": personalised}
     found: dict[str, Any] = {
         "leakage": holdout.leakage,
@@ -89,7 +89,7 @@ def gate_holdout(
         "segments": () if holdout.leakage else holdout.segments,
         "selection": holdout.selection,
     }
-    return decide(holdout.lists, estimator, settings, min_lift, min_support, **found, **users)
+    return decide(holdout.lists, estimator, settings, min_lift, min_support, measured=measured, **found, **users)
 
 
 def gate_settings(
@@ -119,6 +119,7 @@ def decide(
     acknowledge: Sequence[str] | str = (),
     personalised: bool = False,
     segments: Sequence[SegmentTest] = (),
+    measured: Measured | None = None,
 ) -> Verdict:
     """The verdict on a holdout as arrays.
 
@@ -126,8 +127,9 @@ def decide(
     lists that were logged.
     """
     accepted = read_acknowledged(acknowledge)
-    (one,) = estimate(held, [estimator], settings, min_lift=min_lift, any_seed=True)
-    confounding = None if held.propensity is not None or leakage else detect_confounding(held.shown())
+    (measured,) = measure(held, [estimator], settings) if measured is None else [measured]
+    one = conclude(held, measured, settings, min_lift=min_lift, any_seed=True)
+    confounding = None if held.propensity is not None or leakage else held.confounding
     refused = refusals(
         held,
         estimator,

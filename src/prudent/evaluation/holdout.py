@@ -13,6 +13,7 @@ from prudent.click_models.base import ClickModel
 from prudent.click_models.rewards import ObservedReward
 from prudent.counts.cells import Cells
 from prudent.counts.lists import ListBatch
+from prudent.evaluation.confounding import Confounding, detect_confounding
 
 NEVER = -2
 """An item of the policy that no holdout list of its context shows."""
@@ -157,8 +158,24 @@ class Holdout:
 
     def chunk(self, first: int, last: int) -> "Holdout":
         """The contexts from `first` up to but not including `last`; this holdout, which keeps its cells, for all."""
-        numbers = np.arange(self.contexts)
-        return self if last - first == self.contexts else self.only((numbers >= first) & (numbers < last))
+        if last - first == self.contexts:
+            return self
+        rows, pairs = (slice(*np.searchsorted(of, [first, last])) for of in (self.context, self.pair_context))
+        items, target = self.items[rows], self.target[first:last]
+        lists = ListBatch(
+            self.pair_context[pairs] - first,
+            np.where(items >= 0, items - pairs.start, items).astype(items.dtype, copy=False),
+            self.clicks[rows],
+            self.n[rows],
+            None if self.propensity is None else self.propensity[rows],
+        )
+        known, upto = self.known[first:last], self.upto[first:last]
+        return Holdout(lists, np.where(target >= 0, target - pairs.start, target), known, upto, self.trained)
+
+    @cached_property
+    def confounding(self) -> Confounding | None:
+        """The test for hidden confounding; None where no item has clicks and skips at a position."""
+        return detect_confounding(self.lists)
 
     @cached_property
     def cells(self) -> Cells:

@@ -30,6 +30,7 @@ from prudent.storage.counts_file import Piece
 from prudent.storage.digest import Digest
 from prudent.storage.manifest import Tally
 from prudent.storage.run import Run
+from prudent.storage.sketch import sample_of
 
 PolicyLike = Policy | str | PathLike[str]
 """A policy or the path of one."""
@@ -51,10 +52,15 @@ class HoldoutLog:
     digest: Digest | None  # of the log
     segmented: SegmentedLists | None = None  # a sample of contexts, where the log names segments
 
-    @property
-    def whole_lists(self) -> Piece:
-        """The lists as they were read, without propensities."""
-        return Piece(self.names, kernel.distinct(self.lists.lists.whole_lists))
+    def sample(self, most: int) -> tuple[Piece, str]:
+        """The lists as they were read, without propensities; of more than `most`, a sample of contexts.
+
+        The threshold of the sample comes second (`prudent.storage.sketch`).
+        """
+        with self.engine.connect() as connection:
+            threshold, chosen = sample_of(connection, self.names.contexts, self.lists.logged, most)
+        whole = self.lists.only(chosen).lists.whole_lists
+        return Piece(self.names if chosen.all() else self.names.only(chosen), kernel.distinct(whole)), threshold
 
     @cached_property
     def connection(self) -> duckdb.DuckDBPyConnection:

@@ -99,6 +99,20 @@ def estimate(
     `min_lift` is the lift to beat, which the sensitivity is about. With `any_seed`, the variance of a lift is at least
     what the bootstrap tends to with ever more replicates, to first order: no seed makes its interval narrower.
     """
+    measured = measure(held, estimators, settings)
+    return tuple(conclude(held, one, settings, min_lift=min_lift, any_seed=any_seed) for one in measured)
+
+
+class Measured(NamedTuple):
+    """What lists contribute to an estimator, before any confidence level or lift to beat."""
+
+    estimator: Estimator
+    part: Contributions | str  # or why there are none
+    totals: FloatArray | None  # in each bootstrap replicate: of gain, share, logged reward and counted lists
+
+
+def measure(held: Holdout, estimators: Sequence[Estimator], settings: Settings) -> list[Measured]:
+    """The contributions to each estimator, and their totals in the same bootstrap replicates."""
     parts = [_contributions(held, estimator, settings) for estimator in estimators]
     earned = held.reward(settings.reward)
     columns: list[FloatArray | BoolArray] = []
@@ -107,19 +121,30 @@ def estimate(
             columns += [part.gain, part.share, earned * part.counted, part.counted]
     resample = settings.interval == "bootstrap" and columns
     totals = replicate(columns, held.n, settings.replicates, settings.seed) if resample else None
-    estimates, at = [], 0
+    measured, at = [], 0
     for estimator, part in zip(estimators, parts, strict=True):
-        if isinstance(part, str):
-            estimates.append(Estimate(str(estimator), settings.reward, int(held.n.sum()), why=part))
+        if totals is None or isinstance(part, str):
+            measured.append(Measured(estimator, part, None))
             continue
-        if totals is None:
-            intervals = _bernstein_intervals(held, part, earned, settings)
-        else:
-            least = _limit_of_variance(held, part, earned) if any_seed else 0.0
-            intervals = _bootstrap_intervals(held, part, earned, totals[:, at : at + 4], settings.confidence, least)
+        measured.append(Measured(estimator, part, totals[:, at : at + 4]))
         at += 4
-        estimates.append(_estimate(str(estimator), held, part, intervals, settings.reward, min_lift))
-    return tuple(estimates)
+    return measured
+
+
+def conclude(
+    held: Holdout, measured: Measured, settings: Settings, *, min_lift: float = 0.0, any_seed: bool = False
+) -> Estimate:
+    """The estimate of one estimator; see `estimate`."""
+    estimator, part, totals = measured
+    if isinstance(part, str):
+        return Estimate(str(estimator), settings.reward, int(held.n.sum()), why=part)
+    earned = held.reward(settings.reward)
+    if totals is None:
+        intervals = _bernstein_intervals(held, part, earned, settings)
+    else:
+        least = _limit_of_variance(held, part, earned) if any_seed else 0.0
+        intervals = _bootstrap_intervals(held, part, earned, totals, settings.confidence, least)
+    return _estimate(str(estimator), held, part, intervals, settings.reward, min_lift)
 
 
 def _contributions(held: Holdout, estimator: Estimator, settings: Settings) -> Contributions | str:

@@ -115,7 +115,7 @@ def _confounded_by(segments: Sequence[SegmentTest]) -> str:
 def _trusting(held: Holdout, estimator: Estimator) -> str:
     if not hasattr(estimator, "model"):
         return ""  # items are observed at their positions
-    p_value = trust_bias(held.shown())
+    p_value = trust_bias(held.lists)
     if p_value > LEVEL:
         return ""
     return (

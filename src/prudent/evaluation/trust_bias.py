@@ -13,7 +13,7 @@ with x̃ the part of x that levels do not explain. Given the clicks of an item, 
 import numpy as np
 from scipy.special import ndtr
 
-from prudent.base.arrays import FloatArray, IntArray
+from prudent.base.arrays import FloatArray
 from prudent.counts.lists import ListBatch
 
 LEVEL = 0.01
@@ -25,8 +25,8 @@ _ROUNDS = 500
 
 def trust_bias(lists: ListBatch) -> float:
     """The one-sided p-value of the test; 1 where there is nothing to compare."""
-    shown, clicked = rates_without_clicks_above(lists)
-    kept = (clicked.sum(axis=1) >= CLICKS) & ((shown > 0).sum(axis=1) > 1)
+    shown, clicked = rates_without_clicks_above(lists, CLICKS)
+    kept = (shown > 0).sum(axis=1) > 1
     shown, clicked = shown[kept], clicked[kept]
     if not len(shown):
         return 1.0
@@ -35,15 +35,20 @@ def trust_bias(lists: ListBatch) -> float:
     return float(ndtr(-z))
 
 
-def rates_without_clicks_above(lists: ListBatch) -> tuple[FloatArray, FloatArray]:
-    """Impressions and clicks of every pair at every position, where nothing above was clicked."""
-    above: IntArray = np.cumsum(lists.clicks, axis=1) - lists.clicks
-    row, position = np.nonzero((lists.items >= 0) & (above == 0))
-    key = lists.items[row, position].astype(np.int64) * lists.length + position
-    shape = len(lists.context), lists.length
-    weights = (lists.n[row], lists.n[row] * lists.clicks[row, position])
-    shown, clicked = (np.bincount(key, weight, minlength=shape[0] * shape[1]).reshape(shape) for weight in weights)
-    return shown.astype(np.float64), clicked.astype(np.float64)
+def rates_without_clicks_above(lists: ListBatch, fewest: int) -> tuple[FloatArray, FloatArray]:
+    """Impressions and clicks at every position, where nothing above was clicked, of pairs with so many such clicks."""
+    clicked_at = np.where(lists.clicks.any(axis=1), lists.clicks.argmax(axis=1), lists.length)
+    rows = np.flatnonzero(clicked_at < lists.length)
+    hits = np.bincount(lists.items[rows, clicked_at[rows]], lists.n[rows], minlength=len(lists.context))
+    kept = hits >= fewest
+    number = np.append(np.cumsum(kept) * kept - 1, -1)  # −1 of the others, and below the end of a short list
+    shown, clicked = np.zeros((2, int(kept.sum()), lists.length))
+    for k in range(lists.length):
+        pair = number[lists.items[:, k]]
+        for table, lasting in ((shown, clicked_at >= k), (clicked, clicked_at == k)):
+            here = lasting & (pair >= 0)
+            table[:, k] = np.bincount(pair[here], lists.n[here], minlength=len(table))
+    return shown, clicked
 
 
 def fit_product(shown: FloatArray, clicked: FloatArray) -> tuple[FloatArray, FloatArray]:

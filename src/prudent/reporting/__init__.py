@@ -23,7 +23,7 @@ from prudent.evaluation.estimators import Estimator, estimators, parse
 from prudent.evaluation.evaluate import DECIDES, DEFAULTS, evaluate_holdout
 from prudent.evaluation.gate import gate_holdout, gate_settings
 from prudent.evaluation.holdout_log import HoldoutLog, PolicyLike, read_holdout
-from prudent.evaluation.intervals import Settings
+from prudent.evaluation.intervals import Settings, measure
 from prudent.evaluation.refusals import MIN_SUPPORT, read_acknowledged
 from prudent.logs.formats import find_files
 from prudent.logs.log import Log, as_log
@@ -41,6 +41,8 @@ from prudent.storage.manifest import Tally
 __all__ = ["TITLE", "render", "report", "summarize"]
 
 TITLE = "Should these lists be deployed?"
+MOST_COMPARED = 100_000
+"""Lists that click models are compared on, of a sample of contexts: twice as many as ``auto`` is chosen on."""
 
 
 def report(
@@ -118,34 +120,40 @@ def report(
     logs = {"holdout": log, "training log": train}
     periods = {what: read_period(one, time, engine) for what, one in logs.items() if time and isinstance(one, Log)}
 
-    counts = policy.counts
-    holdout, counted, accepted = _holdout(policy, log, engine, max_rejected, folder, train is None and counts is None)
-    every = {str(one): one for one in (*map(parse, DEFAULTS), chosen)}
-    evaluation = evaluate_holdout(holdout, list(every.values()), settings)
-    verdict = gate_holdout(holdout, chosen, gate_by, min_lift, min_support, acknowledge, personalised)
-
-    lists: Piece | None = None  # of the training log, which compare click models
+    # One after the other, so that what each step needs is not in memory together.
+    counts, lists = policy.counts, list[tuple[Piece, str]]()  # of the training log
     if isinstance(train, Log):
-        counts, lists = _count_with_lists(train, engine, max_rejected)
+        counts, sample = _count_with_lists(train, engine, max_rejected, MOST_COMPARED)
+        lists.append(sample)
     elif train is not None:
         counts = train
     if train is not None and counts is not None:
         _check_train(policy, counts)
+    health = None if counts is None else check(counts)
+    holdout, counted, accepted = _holdout(policy, log, engine, max_rejected, folder, counts is None)
     shown = cast(Counts, counted) if counts is None else counts  # the holdout was counted where there are no others
     comparison = _compare(policy, holdout, train if isinstance(train, Log) else None, lists, engine)
+    every = {str(one): one for one in (*map(parse, DEFAULTS), chosen)}
+    measured = measure(holdout.lists, list(every.values()), settings)
+    evaluation = evaluate_holdout(holdout, measured, settings)
+    measured = [one for one in measured if str(one.estimator) == str(chosen)]
+    verdict = gate_holdout(holdout, chosen, gate_by, min_lift, min_support, acknowledge, personalised, measured[0])
+    shares, changes = traffic(holdout.lists), winners_and_losers(holdout, chosen, reward)
+    segments = [] if accepted is None else estimate_segments(policy, holdout.log, accepted, engine, chosen, settings)
+    del holdout
     data = summarize(
         policy,
         shown,
-        check(shown),
+        health or check(shown),
         evaluation,
         verdict,
         comparison,
         title,
         counts is not None,
         labels=labels,
-        shares=traffic(holdout.lists),
-        changes=winners_and_losers(holdout, chosen, reward),
-        segments=[] if accepted is None else estimate_segments(policy, holdout.log, accepted, engine, chosen, settings),
+        shares=shares,
+        changes=changes,
+        segments=segments,
         periods=periods,
     )
     with replacing(to) as part:
@@ -176,12 +184,14 @@ def _read_once(log: Log, engine: DuckDB, max_rejected: float, to: Path) -> tuple
     return Log(str(to), propensity=propensity, segment=tuple(log.segments), origin=tuple(log.names)), tally
 
 
-def _count_with_lists(log: Log, engine: DuckDB, max_rejected: float) -> tuple[Counts, Piece]:
-    """The counts and the whole lists of a log, read once."""
-    counts, lists = count_with_lists(log, engine, max_rejected=max_rejected)
+def _count_with_lists(
+    log: Log, engine: DuckDB, max_rejected: float, most: int | None = None
+) -> tuple[Counts, tuple[Piece, str]]:
+    """The counts and a sample of the whole lists of a log, read once."""
+    counts, lists, threshold = count_with_lists(log, engine, max_rejected=max_rejected, most=most)
     if not (tally := counts.tally).lists:
         raise LogError(f"All {tally.rejected_lists:,} lists of {log.name} were rejected: {'; '.join(tally.reasons)}.")
-    return counts, lists
+    return counts, (lists, threshold)
 
 
 def _holdout(
@@ -191,7 +201,7 @@ def _holdout(
     if not isinstance(log, Log) or not (counted or log.segments):
         return read_holdout(policy, log, engine, max_rejected), None, None  # which explains why counts will not do
     if log.propensity is None and not log.segments:
-        counts, lists = _count_with_lists(log, engine, max_rejected)
+        counts, (lists, _) = _count_with_lists(log, engine, max_rejected)
         return read_holdout(policy, log, engine, max_rejected, read=(counts.tally, lists)), counts, None
     file = folder.path / "holdout.parquet"
     accepted, tally = _read_once(log, engine, max_rejected, file)
@@ -212,14 +222,13 @@ def _check_train(policy: Policy, counts: Counts) -> None:
 
 
 def _compare(
-    policy: Policy, holdout: HoldoutLog, train: Log | None, lists: Piece | None, engine: DuckDB
+    policy: Policy, holdout: HoldoutLog, train: Log | None, lists: list[tuple[Piece, str]], engine: DuckDB
 ) -> Comparison | str:
     """Click models compared on the holdout, the policy's own among them; or why they are not."""
     model = policy.manifest.settings.get("model")
     models = list(dict.fromkeys([*names(), *([model] if model else [])]))
+    logs = [holdout.log] if train is None else [train, holdout.log]
     try:
-        if train is None or lists is None:
-            return compare_read([holdout.log], [holdout.whole_lists], models, engine)
-        return compare_read([train, holdout.log], [lists, holdout.whole_lists], models, engine)
+        return compare_read(logs, [*lists, holdout.sample(MOST_COMPARED)], models, engine, MOST_COMPARED)
     except LogError as reason:  # such as too few lists; the rest of the report does not need it
         return str(reason)

@@ -16,7 +16,7 @@ from prudent.engines.duckdb.hygiene import make_lists
 from prudent.engines.duckdb.impressions import count_impressions
 from prudent.engines.duckdb.open import OpenTable, opened
 from prudent.engines.duckdb.rewards import with_rewards, write_rewards
-from prudent.engines.kernel.merging import merge, merge_files
+from prudent.engines.kernel.merging import concatenated, merge, merge_files, renumbered
 from prudent.logs.log import REASONS, Log, recorded_names
 from prudent.storage.counts_file import Held, Piece, common_threshold, pieces_in, write_counts_file
 from prudent.storage.database import Database, memory_limit
@@ -68,17 +68,23 @@ def read_whole_lists(
 
 
 def hold_with_lists(
-    database: Database, log: Log, to: Path, check: Callable[[Tally], object], most: int
-) -> tuple[Tally, Held | None, Piece]:
+    database: Database,
+    log: Log,
+    to: Path,
+    check: Callable[[Tally], object],
+    *,
+    most: int,
+    most_lists: int | None,
+) -> tuple[Tally, Held | None, Piece, str]:
     """See `DuckDB.hold_with_lists`."""
     log.check_lists()
     with writing_temporary(to.parent), database.connect(spill=to.parent) as connection:
-        both = _Both(_Runs(connection.cursor(), to.parent), _Lists(connection.cursor(), None))
+        both = _Both(_Runs(connection.cursor(), to.parent), _Lists(connection.cursor(), most_lists))
         tally = _count(connection, log, both, check)
         held = both.runs.held(most)
         if held is None:
             _write(connection, to, both.runs, Source(recorded_names(log), tally))
-        return tally, held, both.lists.merged()[0]
+        return tally, held, *both.lists.merged()
 
 
 def _write_impressions(database: Database, log: Log, to: Path, check: Callable[[Tally], object]) -> Tally:
@@ -210,11 +216,19 @@ class _Lists:
     def merged(self) -> tuple[Piece, str]:
         """All of them, and the threshold of their sample."""
         pieces, self._pieces = self._pieces, []
-        return merge(pieces, [1] * len(pieces)), self._threshold
+        if len(pieces) == 1:
+            return pieces[0], self._threshold
+        run, places = kernel.merge([piece.run for piece in pieces], [1] * len(pieces))
+        numbered = []
+        for place in places:  # names and lists of a piece are freed before the next one is looked at
+            numbered.append(renumbered(pieces.pop(0), run, place))
+        whole = concatenated(numbered)
+        del places, numbered, place
+        return Piece(run, kernel.distinct(whole)), self._threshold
 
 
 class _Both:
-    """The counts with their sample, and all whole lists."""
+    """The counts with their sample, and whole lists, all or those of another sample."""
 
     def __init__(self, runs: _Runs, lists: _Lists) -> None:
         self.runs, self.lists = runs, lists
@@ -222,7 +236,7 @@ class _Both:
 
     def sample(self, run: Run, lists: IntArray) -> BoolArray:
         self._sampled = self.runs.sample(run, lists)
-        return self.lists.sample(run, lists)
+        return np.asarray(self._sampled | self.lists.sample(run, lists))
 
     def add(self, piece: Piece) -> None:
         self.lists.add(piece)

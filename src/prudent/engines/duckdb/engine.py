@@ -38,10 +38,10 @@ class DuckDB(Database):
         return hold_counts(self, log, to, check, self.room())
 
     def hold_with_lists(
-        self, log: Log, to: Path, *, check: Callable[[Tally], object]
-    ) -> tuple[Tally, Held | None, Piece]:
+        self, log: Log, to: Path, *, check: Callable[[Tally], object], most: int | None = None
+    ) -> tuple[Tally, Held | None, Piece, str]:
         """`hold` and `whole_lists` in one pass over the log."""
-        return hold_with_lists(self, log, to, check, self.room())
+        return hold_with_lists(self, log, to, check, most=self.room(), most_lists=most)
 
     def whole_lists(
         self, log: Log, *, check: Callable[[Tally], object], most: int | None = None

@@ -2,7 +2,7 @@
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -106,7 +106,8 @@ def merge(pieces: Sequence[Piece], weights: Sequence[int], unit: int = 1) -> Pie
         )
     run, places = kernel.merge([piece.run for piece in pieces], weights)
     run = replace(run, rewards=_merged_rewards(pieces, run, places, weights, unit))
-    return Piece(run, _merged_lists(pieces, run, places))
+    numbered = [renumbered(piece, run, place) for piece, place in zip(pieces, places, strict=True)]
+    return Piece(run, kernel.distinct(concatenated(numbered)))
 
 
 def _merged_rewards(
@@ -132,16 +133,16 @@ def _merged_rewards(
     return total
 
 
-def _merged_lists(pieces: Sequence[Piece], run: Run, places: Sequence[NDArray[Any]]) -> WholeLists:
-    """The lists of all pieces by the numbers of the merged run, where `places` has those of the pairs of each piece."""
-    context_of_pair = np.repeat(np.arange(len(run.pairs)), run.pairs)
-    context, items = [], []
-    for piece, place in zip(pieces, places, strict=True):
-        lists, first = piece.lists, piece.run.first_pair
-        number = context_of_pair[place[first[:-1]]][lists.context]
-        pair = place[np.repeat(first[lists.context], lists.size) + lists.items]
-        context.append(number)
-        items.append(pair - np.repeat(run.first_pair[number], lists.size))
-    every = [piece.lists for piece in pieces]
-    size, clicks, n = (np.concatenate([getattr(lists, name) for lists in every]) for name in ("size", "clicks", "n"))
-    return kernel.distinct(WholeLists(np.concatenate(context), size, np.concatenate(items), clicks, n))
+def renumbered(piece: Piece, run: Run, place: NDArray[np.uint32]) -> WholeLists:
+    """The lists of a piece by the numbers of the merged run, in which its pairs have these places."""
+    lists, first = piece.lists, piece.run.first_pair.astype(np.uint32)
+    context_of_pair = np.repeat(np.arange(len(run.pairs), dtype=np.uint32), run.pairs)
+    context = context_of_pair[place[first[:-1]]][lists.context]
+    items = place[np.repeat(first[lists.context], lists.size) + lists.items]
+    items -= np.repeat(run.first_pair.astype(np.uint32)[context], lists.size)
+    return replace(lists, context=context, items=items)
+
+
+def concatenated(parts: Sequence[WholeLists]) -> WholeLists:
+    """The lists of several parts, one after the other."""
+    return WholeLists(*(np.concatenate([getattr(part, column.name) for part in parts]) for column in fields(parts[0])))

@@ -28,7 +28,7 @@ class Contributions:
     value: float
     counted: BoolArray  # this and the next two: one entry per list
     gain: FloatArray
-    share: FloatArray
+    share: FloatArray | BoolArray
     support: float  # share of the lists that the policy changes
     effective_sample_size: float | None = None
     largest_weight: float | None = None
@@ -89,7 +89,7 @@ def where_supported(held: Holdout, reward: ObservedReward, matched: Matched, wei
         float(value[contexts].sum() / lists),
         counted,
         gain,
-        counted.astype(np.float64),
+        counted,
         share_supported(held, matched.supported),
         *weights,
     )

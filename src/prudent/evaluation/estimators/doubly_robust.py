@@ -64,11 +64,12 @@ class DoublyRobust(ModelEstimator):
         missing = (held.target < -1) & (seen < 1)  # the model has no estimate for an item it has not seen
         supported = held.known & ~missing.any(axis=1)
         check_support(held, supported, _ITEMS)
-        expected = fit.value(1 - seen)
+        modelled = 1 - seen
+        expected, slope = fit.value(modelled), fit.slopes(modelled)
         value += expected
-        gain += expected[held.context] + fit.moves(1 - seen)
+        gain += expected[held.context] + fit.moves(slope)
         matched = Matched(value, gain, weight, supported)
-        contributions = self._with_model_variance(held, reward, fit, matched, 1 - seen)
+        contributions = self._with_model_variance(held, reward, fit, matched, modelled, slope)
         note = " ".join(filter(None, [contributions.note, WHOLE_ONLY if held.propensity is not None else ""]))
         return replace(contributions, note=note)
 
@@ -87,16 +88,23 @@ class DoublyRobust(ModelEstimator):
             gain += weight * (held.reward_at(k, reward) - expected) + before * expected
             before = np.where(k < held.size[held.context], weight, before)
         value = held.per_context(held.n * gain) / np.maximum(held.logged, 1)
-        matched = Matched(value, gain + fit.moves(modelled), before, supported)
-        return self._with_model_variance(held, reward, fit, matched, modelled)
+        slope = fit.slopes(modelled)
+        matched = Matched(value, gain + fit.moves(slope), before, supported)
+        return self._with_model_variance(held, reward, fit, matched, modelled, slope)
 
     def _with_model_variance(
-        self, held: Holdout, reward: ObservedReward, fit: Direct, matched: Matched, modelled: FloatArray
+        self,
+        held: Holdout,
+        reward: ObservedReward,
+        fit: Direct,
+        matched: Matched,
+        modelled: FloatArray,
+        slope: FloatArray,
     ) -> Contributions:
         """The contributions, with the variance of what only the model estimates."""
         part = where_supported(held, reward, matched)
         weight = held.logged * matched.supported / held.n[part.counted].sum()
-        variance = float(np.sum(weight**2 * fit.shrinking(modelled)))
+        variance = float(np.sum(weight**2 * fit.shrinking(slope)))
         variance += weight.sum() ** 2 * fit.shared(modelled, matched.supported)
         doubt = fit.doubt if modelled[matched.supported].any() else ""
         shrinkage = fit.shrinkage(modelled, matched.supported)
