@@ -15,6 +15,7 @@ from sphinx.application import Sphinx
 
 from prudent.base.spec import Registry, _spell_value
 from prudent.bounds import bounds
+from prudent.bounds.feature_models import feature_models
 from prudent.cli import app as cli
 from prudent.click_models import click_models
 from prudent.evaluation.estimators import estimators
@@ -38,6 +39,13 @@ BOUNDS_INTRO = """\
 A bound turns the evidence for an item, clicks n₊ and skips n₋, into the score that the item is ranked by. Write its
 name for `bound`, in Python and on the command line: `eb(delta=0.2, pool=context)`. What each one guarantees is in
 [How we read the paper](../../reading.md#what-each-bound-guarantees).
+"""
+
+FEATURE_MODELS_INTRO = """\
+# Feature models
+
+A feature model learns what [features](../../how-to/features.md) say about clicks. Write its
+name for `feature_model`, in Python and on the command line: `lightgbm(decreasing=[price])`.
 """
 
 ESTIMATORS_INTRO = """\
@@ -116,6 +124,7 @@ def write_pages(app: Sphinx) -> None:
         "python.md": python_page(),
         "click-models.md": MODELS_INTRO + registry_page(click_models),
         "bounds.md": BOUNDS_INTRO + registry_page(bounds),
+        "feature-models.md": FEATURE_MODELS_INTRO + registry_page(feature_models),
         "estimators.md": ESTIMATORS_INTRO + registry_page(estimators),
         "baselines.md": BASELINES_INTRO + registry_page(baselines),
         "exports.md": EXPORTS_INTRO + registry_page(formats),

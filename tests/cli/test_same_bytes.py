@@ -34,6 +34,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         duckdb.execute("copy (select 1000 as context, item from 'candidates.csv') to 'unseen.csv' (header)")
         brands = "select item, item % 3 as brand from 'candidates.csv' group by item order by item"
         duckdb.execute(f"copy ({brands}) to 'groups.csv' (header)")
+        pairs = f"select context, item, (context * item) % 7 as match from ({items})"
+        duckdb.execute(f"copy ({pairs}) to 'pairs.csv' (header)")
         counts = prudent.count(prudent.Log("train.parquet"), to="counts.parquet")
         Path("rules.json").write_text(json.dumps({"keep_first": 1, "at_most": {"kind": 2}, "item_groups": "items.csv"}))
         kinds = "select distinct unnest(items) as item, item % 3 as kind from 'log.parquet' order by all"
@@ -133,6 +135,13 @@ COMMANDS: Mapping[str, tuple[tuple[str, ...], Call]] = {
             *("--bound", "anchored(lead=clicks)", "--json"),
         ),
         rank("counts.parquet", groups="item", item_groups="groups.csv", bound="anchored(lead=clicks)"),
+    ),
+    "rank with features": (
+        (
+            *("rank", "counts.parquet", *POLICY, "--features", "groups.csv", "--features", "pairs.csv"),
+            *("--feature-model", "ridge", "--json"),
+        ),
+        rank("counts.parquet", features=["groups.csv", "pairs.csv"], feature_model="ridge"),
     ),
     "rank with rules": (
         ("rank", "counts.parquet", *POLICY, "--rules", "rules.json", "--json"),

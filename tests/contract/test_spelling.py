@@ -1,6 +1,6 @@
 """What every registered class must satisfy: a spelling that reads back, defaults, and a docstring.
 
-Click models, bounds, baselines, estimators and export formats are covered the day they register.
+Click models, bounds, baselines, estimators, export formats and feature models are covered the day they register.
 """
 
 import inspect
@@ -16,12 +16,13 @@ from hypothesis.strategies import SearchStrategy
 from prudent.base.errors import UsageError
 from prudent.base.spec import Registry
 from prudent.bounds import bounds
+from prudent.bounds.feature_models import feature_models
 from prudent.click_models import click_models
 from prudent.evaluation.estimators import estimators
 from prudent.policies.baselines import baselines
 from prudent.policies.export import formats
 
-REGISTRIES: tuple[Registry[Any], ...] = (click_models, bounds, baselines, estimators, formats)
+REGISTRIES: tuple[Registry[Any], ...] = (click_models, bounds, baselines, estimators, formats, feature_models)
 every_class = pytest.mark.parametrize(
     ("registry", "name"),
     [pytest.param(registry, name, id=f"{registry.kind} {name}") for registry in REGISTRIES for name in registry],
@@ -39,16 +40,20 @@ SETTINGS: dict[str, SearchStrategy[Any]] = {
     "contexts": st.sampled_from(["named", "numbered"]),
     "continuation": probabilities,
     "counts": st.sampled_from(["examined", "weighted"]),
+    "decreasing": st.lists(words.map(str.upper), max_size=2).map(tuple),
     "delta": st.floats(1e-12, 1),
     "examination": probabilities,
     "ubm examination": rows,
     "grid": st.lists(positive_numbers, min_size=1, max_size=5).map(tuple),
+    "increasing": st.lists(words, max_size=2).map(tuple),
     "key": words,
+    "leaves": st.integers(2, 16),
     "metadata": words,
     "model": st.sampled_from(["cm", "dcm(tail=truncate)", "pbm(examination=[1, 0.5])"]).map(click_models.parse),
     "name": words,
     "perseverance": st.none() | st.floats(0, 1),
     "pool": st.sampled_from(["all", "context"]),
+    "rate": st.floats(1e-3, 1),
     "replicates": st.integers(2, 1000),
     "rules": st.integers(1, 1000),
     "satisfaction": st.lists(st.floats(0, 0.99), max_size=2).map(tuple),
@@ -56,6 +61,7 @@ SETTINGS: dict[str, SearchStrategy[Any]] = {
     "solver": st.sampled_from(["em", "als"]),
     "table": words,
     "tag": words,
+    "trees": st.integers(2, 200),
     "tail": st.sampled_from(["em", "truncate"]),
 }
 

@@ -98,6 +98,44 @@ def test_with_groups(bound: str, counts: prudent.Counts, quick: SparkSession, tm
     assert found.results["fitted"]["groups"]["item"]["groups"] == len(items)
 
 
+def rates_elsewhere(folder: Path) -> dict[tuple[str, str], float]:
+    """The click-through rates of pairs in another log of the same world."""
+    world = make_world("pbm", contexts=80, items=(3, 30), length=5, zipf=1.0, exploration=2, seed=3)
+    write_log(world, 6_000, folder / "other.parquet", seed=4)
+    rows = duckdb.execute(
+        f"select context, item, avg(click) from (select context, unnest(items) as item, unnest(clicks) as click "
+        f"from '{folder / 'other.parquet'}') group by all"
+    ).fetchall()
+    return {(f"{'запрос' if c % 2 else 'query'} {c}", f"{i}-é"): rate for c, i, rate in rows}
+
+
+@pytest.mark.parametrize("model", ["ridge", "lightgbm(trees=20)"])
+def test_with_features(model: str, counts: prudent.Counts, quick: SparkSession, tmp_path: Path) -> None:
+    """Models are fitted where Spark is driven; workers look up the same features, also of a context nobody has seen."""
+    if model != "ridge":
+        pytest.importorskip("lightgbm")
+    pairs = counts.pairs.fetchall()
+    items = sorted({item for _, item in pairs})
+    price = [float(number % 11) for number in range(len(items))]
+    pq.write_table(pa.table({"item": items, "price": price}), tmp_path / "items.parquet")
+    offered = {"context": [c for c, _ in pairs] + ["new"] * len(items), "item": [i for _, i in pairs] + items}
+    pq.write_table(pa.table(offered), tmp_path / "offer.parquet")
+    rates = rates_elsewhere(tmp_path)
+    match = [rates.get(pair, 0.0) for pair in pairs]
+    named = {name: column[: len(pairs)] for name, column in offered.items()}
+    pq.write_table(pa.table({**named, "match": match}), tmp_path / "pairs.parquet")
+    settings: dict[str, Any] = {
+        "features": [tmp_path / "items.parquet", tmp_path / "pairs.parquet"],
+        "feature_model": model,
+        "groups": "item",
+        "candidates": tmp_path / "offer.parquet",
+        "unseen": True,
+    }
+    found = rank(counts, quick, tmp_path, **settings)
+    same(tmp_path, found, prudent.rank(counts, **settings))
+    assert found.results["fitted"]["prior"]["by_group"]["features"]["slope"] > 0.2
+
+
 def test_too_many_groups_for_tasks(
     counts: prudent.Counts, quick: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

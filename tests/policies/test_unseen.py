@@ -120,7 +120,7 @@ def test_features_and_names_tell_groups(policy: prudent.Policy, items: Names) ->
     [
         (["a", "a"], {}, "each is named once"),
         (["a", 7], {}, "one type"),
-        (["a"], {"colour": ["red"]}, "no grouping 'colour'. It has: item, host, brand"),
+        (["a"], {"colour": ["red"]}, "no grouping or feature 'colour'. It has: item, host, brand"),
         (["a", "b"], {"brand": ["b1"]}, "one group for each of the 2 candidates"),
         (["a", "b"], {"brand": "b1"}, "one group for each of the 2 candidates"),
     ],
@@ -138,7 +138,7 @@ def test_policies_without_a_prior(folder: Path) -> None:
         policy.rank_new("q", ["a"])
     ungrouped = prudent.rank(folder / "log.parquet", PBM)
     assert ungrouped.rank_new("q", ["b", "a"]).items == ["b", "a"]
-    with pytest.raises(UsageError, match="has no groups"):
+    with pytest.raises(UsageError, match="has no groups and no features"):
         ungrouped.rank_new("q", ["b", "a"], {"brand": ["x", "y"]})
 
 

@@ -164,27 +164,51 @@ class DayOptions:
 
 @dataclass(frozen=True)
 class GroupOptions:
-    """What the clicks of other contexts are grouped by."""
+    """What the clicks of other contexts are grouped by, and what is known of items and contexts."""
 
     groups: Annotated[
         str | None,
         option(
             "--groups",
-            panel="Groups",
+            panel="Groups and features",
             help="Automatic groupings, such as item,host,query: the item in all contexts, the host of a URL, and the "
             "query in normal form.",
         ),
     ] = None
     item_groups: Annotated[
         str | None,
-        option("--item-groups", panel="Groups", help="File with the column item and one for each grouping of items."),
+        option(
+            "--item-groups",
+            panel="Groups and features",
+            help="File with the column item and one for each grouping of items.",
+        ),
     ] = None
     context_groups: Annotated[
         str | None,
         option(
             "--context-groups",
-            panel="Groups",
+            panel="Groups and features",
             help="File with the column context and one for each grouping of contexts.",
+        ),
+    ] = None
+
+    features: Annotated[
+        list[str] | None,
+        option(
+            "--features",
+            panel="Groups and features",
+            metavar="FILE",
+            help="File with the column item, context or both, and one for each feature: numbers, text or booleans; "
+            "repeatable.",
+        ),
+    ] = None
+    feature_model: Annotated[
+        str | None,
+        option(
+            "--feature-model",
+            panel="Groups and features",
+            help="What learns from features: {feature_models}; e.g. 'lightgbm(decreasing=[price])'. "
+            "[dim]Default: ridge.[/dim]",
         ),
     ] = None
 
@@ -299,6 +323,7 @@ def _defaults(function: str) -> dict[str, Any]:
 class _Registered(dict[str, str]):
     def __missing__(self, registry: str) -> str:
         from prudent.bounds import bounds
+        from prudent.bounds.feature_models import feature_models
         from prudent.click_models.selection import names
         from prudent.evaluation.estimators import estimators
         from prudent.logs.readers import readers
@@ -308,6 +333,7 @@ class _Registered(dict[str, str]):
 
         registered: dict[str, Iterable[str]] = {
             "click_models": names(),
+            "feature_models": feature_models,
             "bounds": bounds,
             "estimators": estimators,
             "baselines": baselines,

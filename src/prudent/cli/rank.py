@@ -24,7 +24,7 @@ from prudent.cli.options import (
     option,
 )
 from prudent.cli.output import busy, print_json, print_table, say, say_next, say_wrapped, short
-from prudent.policies.group_terms import group_sentences
+from prudent.policies.group_terms import feature_sentences, group_sentences
 
 if TYPE_CHECKING:
     from prudent.click_models.check import Health
@@ -82,12 +82,7 @@ def rank_command(
         print_json(policy.manifest.to_json())
         return
     _show_summary(policy.manifest)
-    sentences = group_sentences(policy.manifest.results.get("fitted", {}))
-    if sentences:
-        say()
-        say("Groups, by clicks in other contexts:")
-        for sentence in sentences:
-            say_wrapped(f"  {sentence}")
+    _show_signals(policy.manifest)
     if verbose:
         _show_fitted(policy.manifest)
     if not engine.on_spark:
@@ -215,7 +210,7 @@ def _show_summary(manifest: "Manifest") -> None:
         say(f"{several(summary['unseen'], 'list')} by the prior alone: the log does not have their contexts.")
     if summary.get("unclicked"):
         lists = several(summary["unclicked"], "more list")
-        led = "groups" in manifest.results["fitted"]
+        led = not manifest.results["fitted"].keys().isdisjoint(("groups", "features"))
         why = "by clicks in other contexts" if led else f"{settings['bound']} does not start from it"
         say_wrapped(f"{lists} without a click have another order than production's: {why}.")
     _show_rules(manifest)
@@ -285,11 +280,27 @@ def _show_rules(manifest: "Manifest") -> None:
         say_wrapped(f"{lists} cannot have as many new items: name them with --candidates.")
 
 
+def _show_signals(manifest: "Manifest") -> None:
+    """What the prior makes of groups and features."""
+    fitted = manifest.results.get("fitted", {})
+    parts = (
+        ("Groups", group_sentences(fitted)),
+        ("Features", feature_sentences(fitted, manifest.settings.get("feature_model", ""))),
+    )
+    for what, sentences in parts:
+        if sentences:
+            say()
+            say(f"{what}, by clicks in other contexts:")
+            for sentence in sentences:
+                say_wrapped(f"  {sentence}")
+
+
 def _show_fitted(manifest: "Manifest") -> None:
     """Fitted parameters of the click model, by position, and of the bound's prior."""
     fitted = dict(manifest.results["fitted"])
     prior = fitted.pop("prior", {})
-    fitted.pop("groups", {})  # in words, above
+    for in_words in ("groups", "features"):
+        fitted.pop(in_words, {})
     prior.pop("by_group", {})
     say()
     for parameter, values in fitted.items():

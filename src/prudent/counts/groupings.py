@@ -76,7 +76,7 @@ class Derived:
         with Database().connect() as connection, registered(connection, "names", [distinct]):
             found = connection.sql(f"select {self.expression} as part from names order by number")
             (texts,) = _columns(found)
-        return _unless_empty(texts)[number]
+        return keys_unless_empty(texts)[number]
 
     def few(self, names: Sequence[str | int]) -> IntArray:
         """The keys of a few names."""
@@ -117,7 +117,8 @@ class Listed:
         return np.where(at < 0, NO_GROUP, self.groups[at])
 
 
-def _unless_empty(texts: NameColumn) -> IntArray:
+def keys_unless_empty(texts: NameColumn) -> IntArray:
+    """The key of each text; empty text has none."""
     empty = np.zeros(len(texts), bool) if texts.ends is None else np.diff(texts.ends, prepend=0) == 0
     return np.where(empty, NO_GROUP, keys_of(texts))
 
@@ -174,7 +175,7 @@ def combined(group: IntArray, item: IntArray) -> IntArray:
 
 def keys_of_texts(groups: Sequence[Any]) -> IntArray:
     """The keys of groups by their names; None and empty text are no group."""
-    return _unless_empty(NameColumn.of_names(["" if group is None else str(group) for group in groups]))
+    return keys_unless_empty(NameColumn.of_names(["" if group is None else str(group) for group in groups]))
 
 
 NO_GROUPINGS = Groupings()
@@ -284,6 +285,6 @@ def _read(engine: DuckDB, table: GroupTable, kind: str) -> dict[str, Lookup]:
     keys = keys_of(names)
     order = np.argsort(keys)
     return {
-        grouping: Listed(keys[order], _unless_empty(texts)[order])
+        grouping: Listed(keys[order], keys_unless_empty(texts)[order])
         for grouping, texts in zip(groupings, groups, strict=True)
     }

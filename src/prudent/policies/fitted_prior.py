@@ -10,13 +10,15 @@ import duckdb
 import numpy as np
 
 from prudent.base.arrays import FloatArray, IntArray
-from prudent.base.errors import PolicyError, UsageError
+from prudent.base.errors import PolicyError, UsageError, did_you_mean
 from prudent.base.strict_json import parse_json, typed
 from prudent.bounds import Bound, bounds
 from prudent.bounds.groups import Grouping, Sums, Totals, signals_of
 from prudent.click_models import Evidence, click_models
 from prudent.counts.groupings import OF_CONTEXTS, OF_ITEMS, Derived, Groupings, combined, keys_of_texts
 from prudent.counts.groups import NO_GROUP, Keys, Signals
+from prudent.policies.feature_signals import joined
+from prudent.policies.learned_features import LearnedFeatures
 from prudent.policies.plan import Plan
 from prudent.storage.parquet import read_footer
 from prudent.storage.run import LONGEST
@@ -47,14 +49,16 @@ class FittedPrior:
     totals: tuple[Totals, ...] = ()  # of each grouping
     of_items: tuple[str, ...] = ()
     of_contexts: tuple[str, ...] = ()
+    features: LearnedFeatures | None = None
 
     @classmethod
     def of(cls, plan: Plan, spelling: str) -> "FittedPrior | None":
         """That of a plan; None where its bound has none."""
         if plan.bound.saved is None:
             return None
+        features = None if plan.features is None else LearnedFeatures.of(plan.features)
         if plan.effects is None:
-            return cls(plan.bound, spelling, plan.fitted.positions)
+            return cls(plan.bound, spelling, plan.fitted.positions, features=features)
         return cls(
             plan.bound,
             spelling,
@@ -63,6 +67,7 @@ class FittedPrior:
             tuple(map(_most_examined, plan.effects.groupings, plan.effects.totals)),
             tuple(plan.groupings.of_items),
             tuple(plan.groupings.of_contexts),
+            features,
         )
 
     @property
@@ -83,6 +88,7 @@ class FittedPrior:
             "of_items": self.of_items,
             "of_contexts": self.of_contexts,
             "groups": groups,
+            **({} if self.features is None else {"features": self.features.to_json()}),
         }
         return json.dumps(content, allow_nan=False)
 
@@ -102,10 +108,13 @@ class FittedPrior:
             names = Groupings(dict.fromkeys(of_items), dict.fromkeys(of_contexts)).names  # type: ignore[arg-type]
             if (groupings and tuple(one.name for one in groupings) != names) or not 0 < positions <= LONGEST:
                 raise ValueError("its groupings or positions are none")
-            prior = cls(bound, spelling, positions, tuple(groupings), tuple(totals), of_items, of_contexts)
+            features = LearnedFeatures.from_json(content["features"]) if "features" in content else None
+            prior = cls(bound, spelling, positions, tuple(groupings), tuple(totals), of_items, of_contexts, features)
             nothing = Signals(names, np.zeros((1, len(names)))) if groupings else None
-            prior._scored(replace(prior._unseen(1), signals=nothing))  # what does not fit together shows here
-        except (ValueError, TypeError, KeyError, AttributeError, OverflowError, IndexError) as error:
+            known = None if features is None else features.signal(features.read(["an item"], {}))
+            # What does not fit together shows here.
+            prior._scored(replace(prior._unseen(1), signals=joined(nothing, known)))
+        except (ValueError, TypeError, KeyError, AttributeError, OverflowError, IndexError, UsageError) as error:
             raise PolicyError(f"The fitted prior in {name} is damaged. Rank again.") from error
         return prior
 
@@ -115,12 +124,14 @@ class FittedPrior:
         if len({*map(type, names)}) > 1 or len({*names}) < len(names):
             raise UsageError("Candidates are names of one type, text or integers, and each is named once.")
         evidence = self._unseen(len(names))
-        if self.groupings:
-            keys = self._keys(context, names, features)
-            with np.errstate(all="ignore"):  # `_scored` looks at what comes of it
-                evidence = replace(evidence, signals=signals_of(self.groupings, self.totals, keys))
-        elif features:
-            raise UsageError("The prior of this policy has no groups: it was ranked without --groups.")
+        self._check_names(features)
+        by_group, by_feature = None, None
+        with np.errstate(all="ignore"):  # `_scored` looks at what comes of it
+            if self.groupings:
+                by_group = signals_of(self.groupings, self.totals, self._keys(context, names, features))
+            if self.features is not None:
+                by_feature = self.features.signal(self.features.read(names, features))
+        evidence = replace(evidence, signals=joined(by_group, by_feature))
         try:
             lower, mean = self._scored(evidence)
         except ValueError as error:
@@ -138,12 +149,20 @@ class FittedPrior:
             raise ValueError("its numbers give no bounds")
         return lower, mean
 
+    def _check_names(self, features: Mapping[str, Any]) -> None:
+        known = (*self.of_items, *self.of_contexts, *(self.features.names if self.features else ()))
+        for feature in features:
+            if not known:
+                raise UsageError(
+                    "The prior of this policy has no groups and no features: it was ranked without --groups and "
+                    "--features."
+                )
+            if feature not in known:
+                near = did_you_mean(feature, known)
+                raise UsageError(f"The prior has no grouping or feature {feature!r}.{near} It has: {', '.join(known)}.")
+
     def _keys(self, context: str | int, names: Sequence[str | int], features: Mapping[str, Any]) -> Keys:
         """The groups of the candidates, by features and by their names."""
-        known = (*self.of_items, *self.of_contexts)
-        for feature in features:
-            if feature not in known:
-                raise UsageError(f"The prior has no grouping {feature!r}. It has: {', '.join(known)}.")
         own = OF_ITEMS["item"].few(names)
         columns = []
         for grouping in self.of_items:

@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -12,10 +12,9 @@ from numpy.typing import NDArray
 from prudent.base.arrays import BoolArray, FloatArray, IntArray
 from prudent.base.errors import LogError, PrudentWarning, UsageError
 from prudent.base.spec import whole_number
+from prudent.base.text import join_names
 from prudent.bounds import Bound, Scores, bounds
-from prudent.bounds.base import PriorRule
 from prudent.bounds.groups import Effects
-from prudent.bounds.rewards import RewardBound, fit_mean_reward
 from prudent.click_models import ClickModel, Evidence, click_models
 from prudent.click_models.base import FittedModel, check_cells
 from prudent.click_models.selection import Auto, Choice, Robust, choose_single, resolve
@@ -23,12 +22,20 @@ from prudent.counts.counts import Counts
 from prudent.counts.groupings import NO_GROUPINGS, UNGROUPED, GroupBy, Groupings
 from prudent.counts.index import Part
 from prudent.policies.best_lists import best_lists, list_values
+from prudent.policies.feature_signals import (
+    LEAK,
+    NO_FEATURES,
+    FeatureRequest,
+    FeatureSignals,
+)
+from prudent.policies.group_terms import knows_too_much
 from prudent.policies.incumbent import in_production_order
 from prudent.policies.list_arrays import Lists, as_table, only
 from prudent.policies.list_bound import list_lower_bounds
 from prudent.policies.robust_lists import View
 from prudent.policies.rules.apply import Ruled, apply_rules, check_positions, in_shown_order, robust_ruled
 from prudent.policies.rules.match import BoundRules
+from prudent.policies.scorer import Groups, Scorer, check_names, fit_scorer
 from prudent.storage.run import NameColumn
 
 
@@ -43,6 +50,7 @@ class Request(NamedTuple):
     groups: GroupBy = UNGROUPED
     rules: BoundRules | None = None
     unseen: bool = False  # whether contexts without a logged list get one
+    features: FeatureRequest = NO_FEATURES
 
 
 def check_request(
@@ -53,6 +61,7 @@ def check_request(
     max_moves: int | None,
     groups: GroupBy = UNGROUPED,
     unseen: bool = False,
+    features: FeatureRequest = NO_FEATURES,
 ) -> Request:
     """The arguments that all engines share, checked."""
     return Request(
@@ -63,6 +72,7 @@ def check_request(
         None if max_moves is None else whole_number("max_moves", max_moves, 0),
         groups,
         unseen=unseen,
+        features=features.check(),
     )
 
 
@@ -81,21 +91,16 @@ class Extent(NamedTuple):
     most_listed: int  # the same, among contexts that get a list
 
 
-class Groups(NamedTuple):
-    """What groups pairs, and what adds up the totals of groups over all contexts."""
-
-    groupings: Groupings
-    add_up: Callable[[FittedModel, PriorRule], Effects]
-
-
 def learn(
     request: Request,
     extent: Extent,
     counts: Counts,
     samples: Callable[[], tuple[Part, Part]],
     groups: Groups | None = None,
+    features: FeatureSignals | None = None,
 ) -> "Plan":
     """Fit what all contexts share, from the two samples of `prudent.counts.sampling` and the totals of groups."""
+    check_names(groups, features)
     if not extent.clicks:
         raise LogError(f"Not one of the {extent.lists:,} lists has a click: there is nothing to learn from.")
     if not extent.contexts:
@@ -108,11 +113,15 @@ def learn(
     def fit(model: ClickModel) -> tuple[Scorer, Evidence]:
         lists = counts.sample() if model.whole_lists else None
         check_cells(model, heavy.cells)
-        return _fit_bound(request, model.fit(heavy.cells, extent.positions, lists), fair, extent.pairs, groups)
+        return fit_scorer(
+            request.bound, model.fit(heavy.cells, extent.positions, lists), fair, extent.pairs, groups, features
+        )
 
-    (fitted, bound, groupings, effects), evidence = fit(choice.model)
+    (fitted, bound, groupings, effects, features), evidence = fit(choice.model)
     if fitted.doubt:
         warnings.warn(fitted.doubt, PrudentWarning, stacklevel=3)
+    if features is not None and features.outcome == LEAK:
+        warnings.warn(f"Features: {knows_too_much(join_names(features.names))}", PrudentWarning, stacklevel=3)
     rivals = choice.plausible[1:] if isinstance(request.model, Robust) else ()
     if min(length, extent.most_listed) > extent.positions:
         warnings.warn(
@@ -140,33 +149,8 @@ def learn(
         effects,
         request.rules,
         tuple(fit(model)[0] for model in rivals),
+        features,
     )
-
-
-def _fit_bound(
-    request: Request, fitted: FittedModel, fair: Part, pairs: int, groups: Groups | None
-) -> "tuple[Scorer, Evidence]":
-    """What scores pairs under a click model, and the evidence that it was fitted to."""
-    evidence = fitted.evidence(fair.cells).ranked
-    bound = request.bound.learn(evidence, pairs)
-    if groups is None:
-        return Scorer(fitted, _rewarding(request, bound, evidence)), evidence
-    if bound.ungrouped is None:
-        raise UsageError(f"{request.bound} has no prior that follows groups: use bound=anchored.")
-    effects = groups.add_up(fitted, bound.ungrouped)
-    evidence = replace(evidence, signals=effects.of(evidence, groups.groupings.keys(fair)))
-    bound = request.bound.learn(evidence, pairs)
-    terms = bound.fitted(evidence).get("by_group", {})
-    used = frozenset(name for name, term in terms.items() if term["slope"])
-    bound = _rewarding(request, bound, evidence)
-    return Scorer(fitted, bound, replace(groups.groupings, used=used), effects), evidence
-
-
-def _rewarding(request: Request, bound: Bound, evidence: Evidence) -> Bound:
-    """The bound on attraction or, where the log has rewards, on what an examination earns."""
-    if evidence.rewards is None:
-        return bound
-    return RewardBound(bound, fit_mean_reward(evidence.rewards), str(request.bound))
 
 
 def _choose(model: ClickModel, counts: Counts) -> Choice:
@@ -197,27 +181,6 @@ def _choose_for_rewards(model: ClickModel) -> Choice:
     return Choice(model)
 
 
-class Scorer(NamedTuple):
-    """What scores pairs under one click model."""
-
-    fitted: FittedModel
-    bound: Bound
-    groupings: Groupings = NO_GROUPINGS
-    effects: Effects | None = None  # of groups
-
-    def evidence(self, part: Part) -> Evidence:
-        """The evidence of every pair."""
-        evidence = self.fitted.evidence(part.cells).ranked
-        if self.effects is not None:
-            evidence = replace(evidence, signals=self.effects.of(evidence, self.groupings.keys(part)))
-        return evidence
-
-    def score(self, part: Part) -> View:
-        """The evidence of every pair, and its scores."""
-        evidence = self.evidence(part)
-        return View(evidence, self.bound.score(evidence))
-
-
 @dataclass(frozen=True)
 class Plan:
     """All it takes to rank any contexts; the list of one does not depend on which others are ranked with it."""
@@ -235,6 +198,7 @@ class Plan:
     effects: Effects | None = None  # of groups
     rules: BoundRules | None = None
     rivals: tuple[Scorer, ...] = ()  # the other click models under which lists are to hold
+    features: FeatureSignals | None = None
 
     def score(self, part: Part) -> View:
         """The evidence of every pair, and its scores."""
@@ -242,7 +206,7 @@ class Plan:
 
     @property
     def _scorer(self) -> Scorer:
-        return Scorer(self.fitted, self.bound, self.groupings, self.effects)
+        return Scorer(self.fitted, self.bound, self.groupings, self.effects, self.features)
 
     @property
     def results(self) -> dict[str, Any]:
@@ -252,6 +216,7 @@ class Plan:
                 **{name: values.tolist() for name, values in self.fitted.parameters.items()},
                 **({"prior": dict(self.prior)} if self.prior else {}),
                 **({"groups": self.effects.to_json()} if self.effects else {}),
+                **({"features": self.features.to_json()} if self.features else {}),
             },
             **({"doubt": self.fitted.doubt} if self.fitted.doubt else {}),
             "comparison": self.choice.to_json(),

@@ -13,11 +13,13 @@ import numpy as np
 from prudent.base.errors import RulesError, UsageError
 from prudent.bounds import DEFAULT_BOUND, Bound
 from prudent.bounds.base import PriorRule
+from prudent.bounds.feature_models import FeatureModel
 from prudent.bounds.groups import Effects, learn_effects
 from prudent.click_models import ClickModel
 from prudent.click_models.base import FittedModel
 from prudent.counts.count import as_counts
 from prudent.counts.counts import Counts
+from prudent.counts.feature_tables import tables_of
 from prudent.counts.groupings import GroupBy, open_groupings
 from prudent.counts.index import Index
 from prudent.counts.max_rejected import MAX_REJECTED
@@ -25,12 +27,14 @@ from prudent.counts.sampling import samples
 from prudent.engines.duckdb.engine import DuckDB
 from prudent.logs.formats import find_files, is_path, is_paths
 from prudent.logs.log import Candidates, table_context
+from prudent.policies.feature_signals import FeatureRequest
 from prudent.policies.fitted_prior import FittedPrior
-from prudent.policies.plan import Extent, Groups, Plan, Request, check_request, columns, learn
+from prudent.policies.plan import Extent, Plan, Request, check_request, columns, learn
 from prudent.policies.policy import Policy
 from prudent.policies.rules.apply import columns_of, costs
 from prudent.policies.rules.match import bind
 from prudent.policies.rules.rules import read_rules
+from prudent.policies.scorer import Groups
 from prudent.policies.tables import CONTEXTS, LISTS, SCORES, Rows, append, evened, means, terms
 from prudent.storage.files import check_output
 from prudent.storage.filesystem import has_scheme
@@ -53,6 +57,8 @@ def rank(
     groups: Sequence[str] | str = (),
     item_groups: str | PathLike[str] | Any | None = None,
     context_groups: str | PathLike[str] | Any | None = None,
+    features: str | PathLike[str] | Sequence[Any] | Any | None = None,
+    feature_model: str | FeatureModel | None = None,
     rules: Mapping[str, Any] | str | PathLike[str] | None = None,
     engine: "DuckDB | Spark | None" = None,
     to: str | PathLike[str] | None = None,
@@ -92,6 +98,11 @@ def rank(
         ``host`` and ``query``, and tables with a column ``item`` or ``context`` and a column for each grouping
         (`prudent.counts.groupings`). Each counts as far as the data support it. Items may rise that are clicked in
         other contexts alone; with ``bound="anchored(lead=clicks)"`` they may not.
+    features, feature_model
+        A table, or a sequence of several, with a row per ``item``, per ``context`` or per pair of both, and a feature
+        in each of its other columns: numbers, or text and booleans. What they say about clicks is learned by ``ridge``,
+        the default, or ``lightgbm`` (`prudent.bounds.feature_models`), never from a pair's own context, and is one more
+        signal for the prior of ``anchored``. It counts as far as the data support it, as groups do.
     rules
         Business rules, as a mapping or the path of a JSON file: pin, bury or exclude items, keep the incumbent's first
         items, limit items of a group, show new ones. What each costs is in the manifest: ``results.rules``.
@@ -117,12 +128,14 @@ def rank(
     named = table_context(source, log)
     by = GroupBy(groups, item_groups, context_groups, named)
     table = None if candidates is None else Candidates(candidates, named)
-    request = check_request(model, bound, length, min_lists, max_moves, by, unseen)
+    learning = FeatureRequest(features, feature_model, named)
+    request = check_request(model, bound, length, min_lists, max_moves, by, unseen, learning)
     checked = None if rules is None else read_rules(rules)
     if to is not None and isinstance(engine, DuckDB | None):
         ruling: list[Any] = [] if checked is None else [rules, checked.item_groups]
         also = [Path(one) for one in ruling if is_path(one)]
-        check_outputs((source, candidates, item_groups, context_groups), to, scores, also)
+        tables = (*tables_of(features), candidates, item_groups, context_groups)
+        check_outputs((source, *tables), to, scores, also)
     elif scores is not None:
         raise UsageError("scores= (--scores) are written beside a local file of lists: set to=, without Spark.")
     days: dict[str, Any] = {"since": since, "until": until, "half_life": half_life}
@@ -136,7 +149,9 @@ def rank(
     if checked is not None:
         request = request._replace(rules=bind(checked, names.names.kind, next(iter(names.runs())).items.kind))
     extent = measure(names, counts.tally.lists, request.min_lists, unseen)
-    plan = learn(request, extent, counts, lambda: samples(names), _group(names, by))
+    kinds = (names.names.kind, next(iter(names.runs())).items.kind)
+    opened = None if learning.nothing else request.features.open(names.engine, kinds)
+    plan = learn(request, extent, counts, lambda: samples(names), _group(names, by), opened)
     connection = counts.engine.open()
 
     def ranked_lists() -> Iterator[Rows]:
@@ -263,6 +278,7 @@ def manifest_of(
             "candidates": candidates,
             **({"unseen": True} if request.unseen else {}),
             **plan.groupings.settings,
+            **({} if plan.features is None else plan.features.settings),
             **({} if rules is None else {"rules": rules.to_json()}),
         },
         {"training": training},

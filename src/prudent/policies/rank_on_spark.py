@@ -25,12 +25,13 @@ from prudent.engines.spark.engine import Spark
 from prudent.logs.log import Candidates
 from prudent.policies.files import COLUMNS
 from prudent.policies.fitted_prior import PRIOR_IN_FOLDER, FittedPrior
-from prudent.policies.plan import Extent, Groups, Plan, Request, learn
+from prudent.policies.plan import Extent, Plan, Request, learn
 from prudent.policies.policy import Policy
 from prudent.policies.rank import manifest_of
 from prudent.policies.rules.apply import columns_of
 from prudent.policies.rules.match import bind
 from prudent.policies.rules.rules import Rules
+from prudent.policies.scorer import Groups
 from prudent.policies.tables import CHANGES, terms
 from prudent.storage.files import TemporaryFolder
 from prudent.storage.filesystem import Location, check_apart, fetch, find, locate, write_text
@@ -46,6 +47,7 @@ _OF = "of_"  # prefix of the columns that are the same in all rows of a context
 _VALUES = ("lists", "value", "lower", "incumbent_value", "incumbent_lower")
 _TOTALS = ("grouping", "key", "clicks", "examined", "expected")
 _MOST_GROUPS = 5_000_000  # 160 MB in the driver and in every worker
+_MOST_BYTES = 500_000_000  # of features, in the driver and in every worker
 _TYPES = "lower double, mean double, upper double, stay double, positive double, negative double, impressions bigint"
 
 
@@ -83,11 +85,21 @@ def rank_on_spark(
             groupings = open_groupings(request.groups, DuckDB(), contexts.kinds)
             grouped = Groups(groupings, partial(_add_up, contexts, groupings, unit))
 
+        features = None
+        if not request.features.nothing:
+            features = request.features.open(DuckDB(), contexts.kinds)
+            if features.tables.nbytes > _MOST_BYTES:
+                raise UsageError(
+                    f"The features take {features.tables.nbytes / 1e6:,.0f} MB, and each task of Spark needs all of "
+                    f"them: at most {_MOST_BYTES / 1e6:,.0f} MB. Leave some out, or rank with DuckDB."
+                )
+        named = not (grouped is None and features is None)
+
         def samples() -> Any:
             heavy, fair = contexts.samples(sampling.enough, sampling.MOST_PAIRS)
-            return tuple(part_from_arrow(rows, unit, named=grouped is not None)[0] for rows in (heavy, fair))
+            return tuple(part_from_arrow(rows, unit, named=named)[0] for rows in (heavy, fair))
 
-        plan = learn(request, extent, counts, samples, grouped)
+        plan = learn(request, extent, counts, samples, grouped, features)
         prior = FittedPrior.of(plan, str(request.bound))
         offered = None if candidates is None else name_of(candidates.source)
         manifest = contexts.map_contexts(
@@ -155,7 +167,7 @@ def _ranking(plan: Plan, unit: int) -> "Callable[[pa.Table], pa.RecordBatch]":
     def rank_contexts(table: "pa.Table") -> "pa.RecordBatch":
         import pyarrow as pa
 
-        named = plan.effects is not None or plan.rules is not None
+        named = plan.effects is not None or plan.rules is not None or plan.features is not None
         part, contexts, items = part_from_arrow(table, unit, named=named)
         ranked = plan.rank(part)
         new = ranked.lists

@@ -55,11 +55,11 @@ def explain(
     intervals = any(row.upper is not None for row in scored.rows.values())
     order = "" if scored.bound is None else "lower bound" if intervals else "estimate"
     anchored = any(row.stay is not None for row in scored.rows.values())
-    grouped = "groups" in policy.manifest.results.get("fitted", {})
-    groups_lead = grouped and getattr(scored.bound, "lead", "") == "prior"
+    fitted = policy.manifest.results.get("fitted", {}) if getattr(scored.bound, "lead", "") == "prior" else {}
+    lead = tuple(name for name in ("groups", "features") if name in fitted)
     training = policy.manifest.sources.get("training")
     reward = training.tally.reward if training else ""
-    known = Known(order, anchored, bool(order) and scored.complete, groups_lead, bool(reward))
+    known = Known(order, anchored, bool(order) and scored.complete, lead, bool(reward))
     notes = [*_notes(scored, settings.get("baseline"), counts, same)]
     if order == "estimate":
         notes.append(f"{scored.bound} is an estimate without a bound: there are no intervals.")

@@ -20,8 +20,22 @@ class Known:
     order: str  # what the new list is ordered by, such as lower bounds; empty where that is not known
     anchored: bool  # the new list is the incumbent one, in which items rose on evidence
     all_scored: bool  # every eligible item has its scores: an item without is not eligible
-    groups_lead: bool = False  # an item may rise by clicks on its groups in other contexts
+    lead: tuple[str, ...] = ()  # groups or features: an item may rise by what clicks in other contexts say of them
     rewards: bool = False  # bounds are of what clicks earn, which rates of clicks do not explain
+
+
+_RAISED: dict[tuple[str, ...], str] = {
+    (): "",
+    ("groups",): ", better by its groups in other contexts",
+    ("features",): ", better by its features",
+    ("groups", "features"): ", better by its features or its groups in other contexts",
+}
+_NOT_RAISED: dict[tuple[str, ...], str] = {
+    (): "only a clicked item rises",
+    ("groups",): "no group of it is clicked enough elsewhere",
+    ("features",): "its features are not good enough",
+    ("groups", "features"): "neither its groups nor its features are good enough",
+}
 
 
 def in_words(candidates: Sequence[Candidate], known: Known) -> tuple[Candidate, ...]:
@@ -80,8 +94,8 @@ def _anchored(one: Candidate, listed: list[Candidate], incumbent: list[Candidate
     if not passed:
         return _join(start, f"{_seen(one)}; the items above it left the list")
     first = passed[0]  # the next of the incumbent list, with which it was compared
-    by_groups = ", better by its groups in other contexts" if known.groups_lead and not one.positive else ""
-    sentence = f"{start}, past {_name(first)}: {_seen(one)}{by_groups}"
+    raised = "" if one.positive else _RAISED[known.lead]
+    sentence = f"{start}, past {_name(first)}: {_seen(one)}{raised}"
     if first.stay is None or one.lower is None or one.lower <= first.stay:
         return sentence
     low, high = _apart(one.lower, first.stay)
@@ -95,8 +109,7 @@ def _not_risen(start: str, one: Candidate, listed: list[Candidate], known: Known
     if not one.positive:
         if one.unseen:
             return _join(start, _seen(one))
-        rises = "no group of it is clicked enough elsewhere" if known.groups_lead else "only a clicked item rises"
-        return _join(start, f"{_seen(one)}; {rises}")
+        return _join(start, f"{_seen(one)}; {_NOT_RAISED[known.lead]}")
     stay = [other for other in listed if other.stay is not None and other.incumbent][-1:]
     if not stay or one.lower is None or one.lower > (stay[0].stay or 0.0):
         return _join(start, _seen(one))
