@@ -13,7 +13,7 @@ TABLE_FROM = 200_000
 """Pairs from which on tables of quantiles are worth their making, about as much as 50,000 quantiles."""
 _STEP = 0.1  # in log α and log β; errors stay under 1e-9
 _BEFORE, _BEHIND = 3, 4  # nodes on either side of a place that its value comes from
-_REACH = (0.05, 1e6)  # of α and β, with a sum of at least 1.5: below, two peaks at 0 and 1 make it steep
+_REACH = (0.01, 1e6)  # of α and β, with a sum of at least 1.5: below, two peaks at 0 and 1 make it steep
 _FIRST = np.floor(np.log(_REACH[0]) / _STEP) - _BEFORE
 _NODES = int(np.ceil(np.log(_REACH[1]) / _STEP) + _BEHIND - _FIRST) + 2
 _LEAST = -700.0  # logits below it underflow
