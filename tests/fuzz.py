@@ -91,7 +91,7 @@ def _counts() -> prudent.Counts:
 
 def _rank_with(beside: str, file: Path) -> None:
     how: dict[str, Any] = (
-        {beside: file} if beside.endswith("groups") else {beside: file, "bound": "mle"}
+        {beside: file} if beside.endswith(("groups", "features")) else {beside: file, "bound": "mle"}
     )  # the default takes longer
     dict(prudent.rank(_counts(), model="cm", unseen=beside == "candidates", **how))
 
@@ -143,6 +143,8 @@ READERS: Mapping[str, tuple[str, Callable[[Path], Any]]] = {
     "rules.json": (".json", partial(_rank_with, "rules")),
     "groups.csv": (".csv", partial(_rank_with, "item_groups")),
     "groups.jsonl": (".jsonl", partial(_rank_with, "context_groups")),
+    "features.csv": (".csv", partial(_rank_with, "features")),
+    "features.jsonl": (".jsonl", partial(_rank_with, "features")),
     "candidates.csv": (".csv", partial(_rank_with, "candidates")),
     "prior.json": (".json", _read_prior),
     "manifest.json": (".parquet.manifest.json", lambda file: Manifest.read(str(file)[: -len(".manifest.json")])),

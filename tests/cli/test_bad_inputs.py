@@ -866,6 +866,7 @@ def test_no_output_replaces_what_is_read(folder: Path) -> None:
         (verify, "good.jsonl"),
         ((*rank, "--item-groups", "groups.parquet"), "groups.parquet"),
         ((*rank, "--context-groups", "kinds.parquet"), "kinds.parquet"),
+        ((*rank, "--features", "kinds.parquet", "--features", "groups.parquet"), "groups.parquet"),
         ((*rank, "--rules", "rules"), "groups.parquet"),
         ((*rank, "--rules", "rules"), "rules"),
     ):
@@ -873,6 +874,30 @@ def test_no_output_replaces_what_is_read(folder: Path) -> None:
         ran = run(*command, "-o", output)
         assert (ran.code, "is named twice" in ran.text) == (2, True), ran
         assert Path(output).read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("content", "more", "code", "message"),
+    [
+        ("item,n\na,1\na,2\n", (), 3, "2 rows or more for the same item, such as item 'a'"),
+        ("item,n\na,inf\n", (), 3, "'n' of f.csv has 1 infinite number"),
+        ("thing,n\na,1\n", (), 3, "f.csv names neither items nor contexts"),
+        ("item\na\n", (), 3, "f.csv has no features"),
+        ("", (), 3, "f.csv"),
+        ("item,n\na,1\n", ("--feature-model", "forest"), 2, "No feature model is called 'forest'"),
+        ("item,n\na,1\n", ("--bound", "eb"), 2, "has no prior that follows features"),
+        ("item,n\na,1\n", ("--baseline", "ips"), 2, "--baseline does not work with --features"),
+        ("item,\x1b[31mn\na,[1]\n", (), 0, "\\x1b[31mn"),
+    ],
+)
+def test_features_that_cannot_be(folder: Path, content: str, more: tuple[str, ...], code: int, message: str) -> None:
+    Path("f.csv").write_text(content)
+    model = () if "--baseline" in more else ("--model", "cm")
+    ran = run("rank", "good.jsonl", "-o", "out.parquet", *model, "--features", "f.csv", *more)
+    assert ran.code == code, ran
+    if code:
+        assert message in ran.err
+    assert "\x1b" not in ran.text
 
 
 def test_a_name_that_is_too_long_for_the_output(folder: Path) -> None:

@@ -136,6 +136,14 @@ def test_with_features(model: str, counts: prudent.Counts, quick: SparkSession, 
     assert found.results["fitted"]["prior"]["by_group"]["features"]["slope"] > 0.2
 
 
+def test_features_that_are_too_large_for_tasks(
+    counts: prudent.Counts, quick: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("prudent.policies.rank_on_spark._MOST_BYTES", 20)
+    with pytest.raises(UsageError, match="The features take 0 MB, and each task of Spark needs all of them"):
+        rank(counts, quick, tmp_path, features=pa.table({"item": ["x", "y"], "n": [1, 2]}))
+
+
 def test_too_many_groups_for_tasks(
     counts: prudent.Counts, quick: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
