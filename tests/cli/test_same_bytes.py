@@ -44,6 +44,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         prudent.rank(counts, "cm").write("old.parquet")
         prudent.rank(counts, "pbm").write("policy.parquet", "scores.parquet")
         prudent.judge(counts, to="judgments.parquet")
+        prudent.explore("policy.parquet", counts, scores="scores.parquet", to="explored.parquet")
         Path("cli").mkdir()
         Path("python").mkdir()
     return folder
@@ -167,6 +168,10 @@ COMMANDS: Mapping[str, tuple[tuple[str, ...], Call]] = {
             *("-o", "{to}/lists.parquet", "--budget", "2%", "--lists", "5000", "--json"),
         ),
         explore,
+    ),
+    "export an exploration": (
+        ("export", "explored.parquet", "--format", "redis(key=lists)", "-o", "{to}/lists.resp", "--json"),
+        lambda: prudent.export("explored.parquet", "python/lists.resp", format="redis(key=lists)").to_json(),
     ),
     "export judgments": (
         ("export", "judgments.parquet", "-o", "{to}/judgments.qrels", "--json"),

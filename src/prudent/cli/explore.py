@@ -18,7 +18,7 @@ from prudent.cli.options import (
     option,
     share_of,
 )
-from prudent.cli.output import busy, print_json, print_table, say, say_wrapped
+from prudent.cli.output import busy, print_json, print_table, say, say_next, say_wrapped
 
 
 @command("explore", "Rank")
@@ -72,3 +72,4 @@ def explore_command(
         say_wrapped(note)
     say()
     say(f"The lists are in {to}.")
+    say_next("prudent", "export", to, "-o", to.with_suffix(".jsonl"))

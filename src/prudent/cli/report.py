@@ -101,7 +101,7 @@ def report_command(
 
 @command("export", "Serve")
 def export_command(
-    policy: Annotated[Path, typer.Argument(metavar="POLICY", help="Policy or judgments.")],
+    policy: Annotated[Path, typer.Argument(metavar="POLICY", help="Policy, exploration or judgments.")],
     to: To,
     format: Annotated[
         str | None,
@@ -133,6 +133,12 @@ def export_command(
         return
     rulesets = f" in {several(len(written['rulesets']), 'ruleset')}" if "rulesets" in written else ""
     items = several(written["items"], "item")
+    if "exploration" in manifest.settings:
+        lists = several(written["lists"], "list")
+        say(f"Wrote {lists} of {several(written['contexts'], 'context')}, {items} in all, to {to}.")
+        if load := parse(manifest.settings["format"]).load(to):
+            say(f"Next: {load}")
+        return
     say(f"Wrote {several(written['contexts'], 'list')}, {items} in all{rulesets}, to {to}.")
     if load := parse(manifest.settings["format"]).load(to):
         say(f"Next: {load}")

@@ -52,13 +52,13 @@ def test_price_by_plain_loops(situation: Situation) -> None:
         return float(lost / sum(weight[c] * worth(items) for c, items in enumerate(situation.table)))
 
     assert found.expected == pytest.approx(ratio(situation.mean))
-    own, together, free = 0.0, 0.0, spare(situation)
+    own, together = 0.0, 0.0
     for pair in range(len(situation.mean)):
         step = np.zeros(len(situation.mean))
         step[pair] = 1e-6
         slope = (ratio(situation.mean + step) - ratio(situation.mean - step)) / 2e-6
         own += (slope * situation.deviation[pair]) ** 2
-        together += abs(slope) * situation.deviation[pair] * free[pair]
+        together += abs(slope) * situation.deviation[pair]
     deviation = np.sqrt(own + (_SHARED * together) ** 2)
     assert found.at_most == pytest.approx(found.expected + norm.ppf(0.9) * deviation, rel=1e-4)
 

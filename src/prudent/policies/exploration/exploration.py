@@ -17,6 +17,7 @@ from prudent.engines.duckdb.engine import DuckDB
 from prudent.engines.duckdb.open import INTEGERS
 from prudent.logs.formats import find_files
 from prudent.policies.exploration.price import PURPOSES
+from prudent.policies.export.base import WEIGHTED
 from prudent.policies.files import check_bytes
 from prudent.storage.files import check_not_read, replacing
 from prudent.storage.locks import unchanged
@@ -24,8 +25,6 @@ from prudent.storage.manifest import Manifest
 from prudent.storage.parquet import write_parquet
 from prudent.storage.quoting import file_text
 
-COLUMNS = ("context", "variant", "probability", "purpose", "rank", "item")
-"""Of the file."""
 _COLUMNS = (
     Column("context", object),
     Column("variant", int),
@@ -214,6 +213,6 @@ def has_exploration(connection: duckdb.DuckDBPyConnection, file: str | PathLike[
     except duckdb.Error:
         return False
     kinds: dict[str, Any] = {row[0]: row[1] for row in described}
-    if tuple(kinds) != COLUMNS or kinds["probability"] != "DOUBLE" or kinds["purpose"] != "VARCHAR":
+    if tuple(kinds) != WEIGHTED or kinds["probability"] != "DOUBLE" or kinds["purpose"] != "VARCHAR":
         return False
     return {kinds["variant"], kinds["rank"]} <= set(INTEGERS)

@@ -19,12 +19,13 @@ from prudent.counts.counts import Counts
 from prudent.counts.max_rejected import MAX_REJECTED
 from prudent.engines.duckdb.engine import DuckDB
 from prudent.logs.formats import find_files, is_paths
-from prudent.policies.exploration.exploration import COLUMNS, Exploration
+from prudent.policies.exploration.exploration import Exploration
 from prudent.policies.exploration.items import steps_of, variants_of
 from prudent.policies.exploration.knowledge import Knowledge, read_knowledge, search_space
 from prudent.policies.exploration.positions import Swap, link, sharpen, unlinked
 from prudent.policies.exploration.price import PURPOSES, Price, Variants, price
 from prudent.policies.exploration.situation import Situation, read_situation, spare
+from prudent.policies.export.base import WEIGHTED
 from prudent.policies.policy import Policy, as_policy
 from prudent.policies.tables import append
 from prudent.storage.files import check_output
@@ -261,7 +262,7 @@ def _as_exploration(
     )
     target = DuckDB().open()
     target.register("named", ArrowStream(named))
-    target.execute(f"create temp table exploration as select {', '.join(COLUMNS)} from named")
+    target.execute(f"create temp table exploration as select {', '.join(WEIGHTED)} from named")
     target.unregister("named")
     settings = policy.manifest.settings
     manifest = Manifest(

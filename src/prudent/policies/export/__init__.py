@@ -28,6 +28,7 @@ from prudent.storage.manifest import Manifest
 from prudent.storage.quoting import file_text
 
 if TYPE_CHECKING:
+    from prudent.policies.exploration.exploration import Exploration
     from prudent.policies.judgments.judgments import Judgments
 
 __all__ = [
@@ -50,19 +51,20 @@ parse = formats.parse
 
 
 def export(
-    policy: "Policy | Judgments | str | PathLike[str]",
+    policy: "Policy | Judgments | Exploration | str | PathLike[str]",
     to: str | PathLike[str],
     *,
     format: str | Format | None = None,
     engine: DuckDB | None = None,
 ) -> Manifest:
-    """Write the lists of a policy, or judgments, or those of a file, for another program, and return the manifest.
+    """Write a policy, judgments, an exploration, or what is in a file, for another program, and return the manifest.
 
     ``format`` is ``jsonl``, ``csv``, ``trec-run``, ``elasticsearch-rules``, ``opensearch``, ``solr``, ``redis`` or
     ``sql``, with settings in brackets: ``"sql(table=lists)"``. Without it, the ending of the file decides: ``.jsonl``,
-    ``.csv``, ``.sql`` or another that a format has. Judgments have formats of their own, such as ``trec-qrels``. The
-    same policy gives the same bytes. The file is written whole or not at all, and loads whole or not at all where the
-    program supports that.
+    ``.csv``, ``.sql`` or another that a format has. Judgments have formats of their own, such as ``trec-qrels``.
+    Explorations go to ``jsonl``, ``csv``, ``redis`` and ``sql``, with the probability of each list; the others have one
+    list for each context, and refuse. The same policy gives the same bytes. The file is written whole or not at all,
+    and loads whole or not at all where the program supports that.
 
     >>> import duckdb, pathlib, prudent, tempfile
     >>> clicks = "select 'shoes' as context, ['i1', 'i2'] as items, [0, 1] as clicks from range(9)"
@@ -75,10 +77,13 @@ def export(
     """
     if not isinstance(to, str | PathLike):
         raise UsageError(f"to is {to!r}; it must be the path of a file to write.")
+    from prudent.policies.exploration.export_exploration import export_exploration, is_exploration
     from prudent.policies.judgments.export_judgments import export_judgments, is_judgments  # whose formats are ours
 
     if is_judgments(policy):
         return export_judgments(policy, to, format, engine)
+    if is_exploration(policy):
+        return export_exploration(policy, to, format, engine)
     chosen = formats.resolve(format_by_ending(to, formats) if format is None else format)
     source = as_policy(policy)  # type: ignore[arg-type]
     check_output(to, source.files, parquet=False)

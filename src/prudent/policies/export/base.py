@@ -28,6 +28,18 @@ class Format(ABC):
         Names that the format cannot hold are an error here, before anything is written.
         """
 
+    def weighted(self, connection: duckdb.DuckDBPyConnection) -> str:
+        """The same for several lists of a context, each with a probability; an error for a format of one list each.
+
+        Queries read the view `lists`, which has the columns of an exploration, and `numbered`, with one row per
+        context: `context`, `number`, `lists` in the order of variants, and their `probabilities`.
+        """
+        carry = [name for name in formats if formats[name].weighted is not Format.weighted]
+        raise PolicyError(
+            f"{self} has one list for each context, and cannot carry several with probabilities. Export to "
+            f"{', '.join(carry[:-1])} or {carry[-1]}, and draw in the application."
+        )
+
     def about(self, connection: duckdb.DuckDBPyConnection) -> dict[str, Any]:
         """Further entries of the manifest."""
         return {}
@@ -37,6 +49,8 @@ class Format(ABC):
         return ""
 
 
+WEIGHTED = ("context", "variant", "probability", "purpose", "rank", "item")
+"""Columns of several lists of a context, each with a probability."""
 _PROGRAMS = {
     "postgres": "sql",
     "postgresql": "sql",

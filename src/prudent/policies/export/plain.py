@@ -1,10 +1,11 @@
 """JSON Lines and CSV."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import duckdb
 
-from prudent.policies.export.base import Format, formats
+from prudent.policies.export.base import WEIGHTED, Format, formats
 from prudent.policies.files import COLUMNS
 
 
@@ -20,8 +21,15 @@ class JsonLines(Format):
 
     def parts(self, connection: duckdb.DuckDBPyConnection) -> str:
         """See `Format.parts`."""
-        line = "to_json({'context': context, 'items': items, 'lower': lower})"
-        return f"select encode({line}::varchar || chr(10)) from numbered order by number"
+        return _lines("{'context': context, 'items': items, 'lower': lower}")
+
+    def weighted(self, connection: duckdb.DuckDBPyConnection) -> str:
+        """See `Format.weighted`: ``{"context": ..., "lists": [[...], ...], "probabilities": [...]}``."""
+        return _lines("{'context': context, 'lists': lists, 'probabilities': probabilities}")
+
+
+def _lines(content: str) -> str:
+    return f"select encode(to_json({content})::varchar || chr(10)) from numbered order by number"
 
 
 @formats.register("csv")
@@ -36,21 +44,31 @@ class Csv(Format):
 
     def parts(self, connection: duckdb.DuckDBPyConnection) -> str:
         """See `Format.parts`."""
-        kinds = {name: kind for name, kind, *_ in connection.execute("describe lists").fetchall()}
-        quoted = """'"' || replace({0}, '"', '""') || '"'"""
-        columns = [
-            # Where a number is missing the field is empty; || with null would lose the line.
-            quoted.format(name) if kinds[name] == "VARCHAR" else f"coalesce({name}::varchar, '')"
-            for name in COLUMNS
-        ]
-        return f"""
-            select part from (
-                select 0 as section, null as context, null as rank, encode('{",".join(COLUMNS)}' || {_CRLF}) as part
-                union all
-                select 1, context, rank, encode({" || ',' || ".join(columns)} || {_CRLF}) from lists
-            )
-            order by section, context, rank
-        """
+        return _records(connection, COLUMNS)
+
+    def weighted(self, connection: duckdb.DuckDBPyConnection) -> str:
+        """See `Format.weighted`: one line per item of every variant."""
+        return _records(connection, WEIGHTED)
+
+
+def _records(connection: duckdb.DuckDBPyConnection, columns: Sequence[str]) -> str:
+    """A line with the names of the columns, and one for each row."""
+    kinds = {name: kind for name, kind, *_ in connection.execute("describe lists").fetchall()}
+    quoted = """'"' || replace({0}, '"', '""') || '"'"""
+    fields = [
+        # Where a number is missing the field is empty; || with null would lose the line.
+        quoted.format(name) if kinds[name] == "VARCHAR" else f"coalesce({name}::varchar, '')"
+        for name in columns
+    ]
+    place = "row_number() over (order by context, " + ("variant, rank)" if "variant" in columns else "rank)")
+    return f"""
+        select part from (
+            select 0 as place, encode('{",".join(columns)}' || {_CRLF}) as part
+            union all
+            select {place}, encode({" || ',' || ".join(fields)} || {_CRLF}) from lists
+        )
+        order by place
+    """
 
 
 _CRLF = "chr(13) || chr(10)"

@@ -61,13 +61,20 @@ class Redis(Format):
 
     def parts(self, connection: duckdb.DuckDBPyConnection) -> str:
         """See `Format.parts`."""
+        return self._commands(connection, "to_json(items)")
+
+    def weighted(self, connection: duckdb.DuckDBPyConnection) -> str:
+        """See `Format.weighted`: values are JSON objects with ``lists`` and ``probabilities``."""
+        return self._commands(connection, "to_json({'lists': lists, 'probabilities': probabilities})")
+
+    def _commands(self, connection: duckdb.DuckDBPyConnection, value: str) -> str:
         # Concurrent loads of two policies use two keys. A hash tag keeps both keys in one slot of a cluster.
-        content = "md5_number(concat_ws(chr(0), strlen(context::varchar), context, to_json(items)))"
+        content = f"md5_number(concat_ws(chr(0), strlen(context::varchar), context, {value}))"
         ((contexts, digest),) = connection.execute(
             f"select count(*), md5(coalesce(bit_xor({content}), 0)::varchar) from numbered"
         ).fetchall()
         loading = text(f"{self.key if self._tagged else f'{{{self.key}}}'}:loading:{digest}")
-        lists = _command("'HSET'", loading, "context::varchar", "to_json(items)::varchar")
+        lists = _command("'HSET'", loading, "context::varchar", f"{value}::varchar")
         expire = _command("'EXPIRE'", loading, f"'{_DAY}'")
         swap = _command("'EVAL'", text(_SWAP), "'2'", loading, text(self.key), f"'{contexts}'")
         return f"""

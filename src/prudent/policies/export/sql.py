@@ -1,6 +1,7 @@
 """A script for PostgreSQL that loads a staging table and replaces the old rows in one transaction."""
 
 import shlex
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -8,7 +9,7 @@ import duckdb
 
 from prudent.base.errors import UsageError
 from prudent.engines.duckdb.open import INTEGERS
-from prudent.policies.export.base import Format, check_name, formats, refuse
+from prudent.policies.export.base import WEIGHTED, Format, check_name, formats, refuse
 from prudent.policies.files import COLUMNS
 from prudent.storage.quoting import identifier, text
 
@@ -42,30 +43,37 @@ class Sql(Format):
 
     def parts(self, connection: duckdb.DuckDBPyConnection) -> str:
         """See `Format.parts`."""
+        return self._script(connection, COLUMNS, ("context", "rank"))
+
+    def weighted(self, connection: duckdb.DuckDBPyConnection) -> str:
+        """See `Format.weighted`: a table with a row for each item of every variant."""
+        return self._script(connection, WEIGHTED, ("context", "variant", "rank"))
+
+    def _script(self, connection: duckdb.DuckDBPyConnection, columns: Sequence[str], key: Sequence[str]) -> str:
         for column in ("context", "item"):
             refuse(connection, column, "contains(name, chr(0))", "has a NUL byte, which PostgreSQL cannot store.")
         kinds = {name: kind for name, kind, *_ in connection.execute("describe lists").fetchall()}
         # Under a half-life impressions are not whole, and an integer column would round them.
         kinds["impressions"] = "DOUBLE"
-        known = connection.execute(f"select {', '.join(f'count({name}) = count(*)' for name in COLUMNS)} from lists")
+        known = connection.execute(f"select {', '.join(f'count({name}) = count(*)' for name in columns)} from lists")
         # Lists made elsewhere have no evidence.
-        whole = dict(zip(COLUMNS, known.fetchall()[0], strict=True))
+        whole = dict(zip(columns, known.fetchall()[0], strict=True))
         types = ",\n  ".join(
-            f"{identifier(name)} {_TYPES[kinds[name]]}{' NOT NULL' if whole[name] else ''}" for name in COLUMNS
+            f"{identifier(name)} {_TYPES[kinds[name]]}{' NOT NULL' if whole[name] else ''}" for name in columns
         )
-        names = ", ".join(map(identifier, COLUMNS))
-        key = f"PRIMARY KEY ({identifier('context')}, {identifier('rank')})"
+        names = ", ".join(map(identifier, columns))
+        primary = f"PRIMARY KEY ({', '.join(map(identifier, key))})"
         head = (
             "SET client_encoding = 'UTF8';\nSET standard_conforming_strings = on;\nBEGIN;\n"
             f"CREATE TEMPORARY TABLE {identifier(STAGING)} (\n  {types}\n);\n"
         )
         tail = (
-            f"CREATE TABLE IF NOT EXISTS {identifier(self.table)} (\n  {types},\n  {key}\n);\n"
+            f"CREATE TABLE IF NOT EXISTS {identifier(self.table)} (\n  {types},\n  {primary}\n);\n"
             f"DELETE FROM {identifier(self.table)};\n"
             f"INSERT INTO {identifier(self.table)} ({names})\nSELECT {names} FROM {identifier(STAGING)};\n"
             f"DROP TABLE {identifier(STAGING)};\nCOMMIT;\n"
         )
-        values = " || ', ' || ".join(_value(name, kinds[name]) for name in COLUMNS)
+        values = " || ', ' || ".join(_value(name, kinds[name]) for name in columns)
         insert = text(f"INSERT INTO {identifier(STAGING)} ({names}) VALUES\n")
         first, last = f"place % {_ROWS} = 1", f"place % {_ROWS} = 0 or place = count(*) over ()"
         return f"""
@@ -76,7 +84,7 @@ class Sql(Format):
                     case when {first} then {insert} else '' end
                     || '(' || {values} || ')' || case when {last} then ';' else ',' end || chr(10)
                 )
-                from (select *, row_number() over (order by context, rank) as place from lists)
+                from (select *, row_number() over (order by {", ".join(key)}) as place from lists)
                 union all
                 select {2**62}, encode({text(tail)})
             )

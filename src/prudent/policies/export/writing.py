@@ -44,11 +44,16 @@ def opened_rows(
         yield connection
 
 
-def write_parts(connection: duckdb.DuckDBPyConnection, chosen: Format, to: str | PathLike[str]) -> None:
-    """Write the file, whole or not at all."""
+def write_parts(
+    connection: duckdb.DuckDBPyConnection,
+    chosen: Format,
+    to: str | PathLike[str],
+    parts_of: Callable[[duckdb.DuckDBPyConnection], str] | None = None,
+) -> None:
+    """Write the file, whole or not at all; its parts are those of the format, or others that it has."""
     for step in chosen.macros:
         connection.execute(step)
-    parts = chosen.parts(connection)
+    parts = (parts_of or chosen.parts)(connection)
     with replacing(to) as part, _enough_memory():
         connection.execute(f"copy ({parts}) to {text(part)} (format blob)")
         forget_manifest(to)
