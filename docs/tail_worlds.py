@@ -23,7 +23,7 @@ import numpy as np
 from prudent.base.arrays import FloatArray, IntArray
 from prudent.base.chart import COLOURS
 from prudent.bounds import bounds
-from prudent.bounds.groups import learn_effects
+from prudent.bounds.learn_effects import learn_effects
 from prudent.click_models import click_models
 from prudent.click_models.evidence import Evidence
 from prudent.click_models.world import World, best_lists, clicked, nameless_world, value

@@ -135,6 +135,28 @@ def test_parts_of_any_size_give_the_same_lists(
     assert split.lists().fetchall() == policies["lead"].lists().fetchall()
 
 
+@pytest.mark.parametrize("at_once", [100, 10**6])
+def test_totals_in_files_give_the_same_bytes(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_once: int
+) -> None:
+    """Parts of some contexts, ranges of keys, a sample of contexts that is no part, and candidates never shown."""
+    brand = np.random.default_rng(5).integers(0, BRANDS, ITEMS)
+    items = [f"https://shop{brand[i]}.com/{i}" for i in range(ITEMS)]
+    contexts = [name for name in ("query 1", "query 2", "new one", "query 650") for _ in items]
+    pq.write_table(pa.table({"context": contexts, "item": items * 4}), tmp_path / "candidates.parquet")
+    monkeypatch.setattr("prudent.counts.index._MOST_CELLS", 900)
+    monkeypatch.setattr("prudent.counts.sampling.MOST_PAIRS", 2_000)
+    monkeypatch.setattr("prudent.bounds.learn_effects._AT_ONCE", at_once)
+    settings: dict[str, Any] = {"groups": "item,host,query", "item_groups": folder / "items.parquet"}
+    for candidates in (None, tmp_path / "candidates.parquet"):
+        for name, room in (("memory", 400_000_000), ("files", 40_000)):
+            monkeypatch.setattr("prudent.engines.duckdb.engine.DuckDB.room", lambda _, room=room: room)
+            made = prudent.rank(folder / "log.parquet", PBM, candidates=candidates, unseen=True, **settings)
+            made.write(tmp_path / f"{name}.parquet", tmp_path / f"{name}-scores.parquet")
+        for kind in ("", "-scores"):
+            assert (tmp_path / f"files{kind}.parquet").read_bytes() == (tmp_path / f"memory{kind}.parquet").read_bytes()
+
+
 def test_the_command_names_the_groups(folder: Path, tmp_path: Path) -> None:
     done = run(
         *("rank", folder / "log.parquet", "--to", tmp_path / "p.parquet", "--model", PBM),

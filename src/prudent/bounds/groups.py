@@ -10,9 +10,9 @@
    groups. The signal is the logit of the mean given the clicks minus that of p.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from scipy.special import expit, logit
@@ -21,12 +21,15 @@ from prudent.base.arrays import FloatArray, IntArray
 from prudent.base.numerics.beta_binomial import LOG_STRENGTH, BetaBinomial
 from prudent.bounds.base import Prior, PriorRule
 from prudent.click_models.evidence import Evidence
-from prudent.counts.groups import NO_GROUP, Keys, Signals
+from prudent.counts.groups import NO_GROUP, NO_PLACE, Keys, Place, Signals
 from prudent.engines.kernel import add_by_key, add_within, find
 
 UNIT = 1 << 20
 """Sums are whole numbers in units of 2⁻²⁰, the same in any order and in any engine."""
-_MOST_GROUPS = 20_000  # from which the strength of a grouping is fitted
+FITTED_GROUPS = 20_000
+"""From so many groups the strength of a grouping is fitted."""
+KEPT_GROUPS = 50_000
+"""So many groups of a grouping, those with most examinations, are kept in a policy."""
 _FEWEST_GROUPS = 20  # examined, for a grouping to be worth a fit
 _AT_ONCE = 50_000  # groups that are added up
 _CERTAIN = 1e-6  # expected rates stay away from 0 and 1
@@ -79,10 +82,36 @@ class Totals:
         added = []
         for at in range(ranges):
             some = [part.slice(place[at], place[at + 1]) for part, place in zip(parts, places, strict=True)]
-            added.append(Totals.of(np.concatenate([part.keys for part in some]), _concatenated(some)))
-        return Totals(np.concatenate([part.keys for part in added]), _concatenated(added))
+            every = Totals.concatenated(some)
+            added.append(Totals.of(every.keys, every.sums))
+        return Totals.concatenated(added)
 
-    def find(self, keys: IntArray) -> Sums:
+    @staticmethod
+    def concatenated(parts: "Sequence[Totals]") -> "Totals":
+        """One after the other."""
+        sums = Sums(*map(np.concatenate, zip(*(part.sums for part in parts), strict=True)))
+        return Totals(np.concatenate([part.keys for part in parts]), sums)
+
+    @property
+    def groups(self) -> int:
+        """How many there are."""
+        return len(self.keys)
+
+    def smallest(self, most: int) -> "Totals":
+        """The groups with the smallest keys. Keys are hashes: these are a random sample."""
+        return self.slice(0, most)
+
+    def most_examined(self, most: int) -> "Totals":
+        """The groups with most examinations; of equal ones, those with smaller keys."""
+        examined = self.sums.examined
+        if self.groups <= most or not most:
+            return self.slice(0, most)
+        least = np.partition(examined, -most)[-most]
+        kept = examined > least
+        kept[np.flatnonzero(examined == least)[: most - int(kept.sum())]] = True
+        return Totals(self.keys[kept], Sums(*(column[kept] for column in self.sums)))
+
+    def find(self, keys: IntArray, place: Place = NO_PLACE) -> Sums:
         """The sums of these groups; 0 for one that has none."""
         if not len(self.keys):
             return Sums(*np.zeros((3, len(keys)), np.int64))
@@ -90,8 +119,21 @@ class Totals:
         return Sums(*(np.where(at < 0, 0, column[at]) for column in self.sums))
 
 
-def _concatenated(parts: Sequence[Totals]) -> Sums:
-    return Sums(*map(np.concatenate, zip(*(part.sums for part in parts), strict=True)))
+class AnyTotals(Protocol):
+    """`Totals`, in memory or in files."""
+
+    @property
+    def groups(self) -> int:
+        """How many there are."""
+
+    def smallest(self, most: int) -> Totals:
+        """The groups with the smallest keys."""
+
+    def most_examined(self, most: int) -> Totals:
+        """The groups with most examinations."""
+
+    def find(self, keys: IntArray, place: Place) -> Sums:
+        """The sums of the groups of some contexts."""
 
 
 @dataclass(frozen=True)
@@ -118,10 +160,9 @@ def _usual(examined: FloatArray, expected: FloatArray, level: float = 0.0) -> Fl
     return np.asarray(expit(logit(np.clip(rate, _CERTAIN, 1 - _CERTAIN)) + level))
 
 
-def fit_grouping(name: str, totals: Totals) -> Grouping:
+def fit_grouping(name: str, totals: AnyTotals) -> Grouping:
     """How much the rates of groups differ, by maximum likelihood."""
-    # Keys are hashes: the smallest of them are a random sample of the groups.
-    clicks, examined, expected = (column[:_MOST_GROUPS] / UNIT for column in totals.sums)
+    clicks, examined, expected = (column / UNIT for column in totals.smallest(FITTED_GROUPS).sums)
     if len(clicks) < _FEWEST_GROUPS or not clicks.any():
         return Grouping(name, 0.0, None)
     likelihood = BetaBinomial(clicks, np.maximum(examined - clicks, 0.0), offset=logit(_usual(examined, expected)))
@@ -135,7 +176,7 @@ class Effects:
     """The groupings and the totals of their groups: turns the keys of pairs into signals."""
 
     groupings: tuple[Grouping, ...]
-    totals: tuple[Totals, ...]
+    totals: "tuple[AnyTotals, ...]"
     prior: PriorRule  # without groups
 
     @property
@@ -146,7 +187,7 @@ class Effects:
     def to_json(self) -> dict[str, dict[str, float | None]]:
         """Of each grouping: how many groups were examined, and how much their rates differ."""
         return {
-            grouping.name: {"groups": len(totals.keys), "level": grouping.level, "strength": grouping.strength}
+            grouping.name: {"groups": totals.groups, "level": grouping.level, "strength": grouping.strength}
             for grouping, totals in zip(self.groupings, self.totals, strict=True)
         }
 
@@ -163,7 +204,7 @@ class Effects:
 
 def signals_of(
     groupings: Sequence[Grouping],
-    totals: Sequence[Totals],
+    totals: "Sequence[AnyTotals]",
     keys: Keys,
     elsewhere: Callable[[int, Sums], Sums] = lambda _, known: known,
 ) -> Signals:
@@ -172,7 +213,7 @@ def signals_of(
     for number, (grouping, total) in enumerate(zip(groupings, totals, strict=True)):
         key = keys.values[:, number]
         if grouping.strength is not None and key.any():
-            signal = grouping.signal(elsewhere(number, total.find(key)))
+            signal = grouping.signal(elsewhere(number, total.find(key, keys.place)))
             signals[:, number] = np.where(key == NO_GROUP, 0.0, signal)
     return Signals(keys.names, signals)
 
@@ -183,23 +224,13 @@ def _in_context(context: IntArray, keys: IntArray, sums: Sums) -> Sums:
     return Sums(*add_within(starts, keys, sums))
 
 
-def learn_effects(prior: PriorRule, parts: Iterable[tuple[Evidence, Keys]]) -> Effects:
-    """The totals of all groups, and how much groups differ; every context is in one of the parts."""
-    names: tuple[str, ...] = ()
-    totals: list[list[Totals]] = []
-    for evidence, keys in parts:
-        names = keys.names
-        totals.append(totals_of(prior, evidence, keys))
-    return effects_of(names, [Totals.added(each) for each in zip(*totals, strict=True)], prior)
-
-
 def totals_of(prior: PriorRule, evidence: Evidence, keys: Keys) -> list[Totals]:
     """The totals of each grouping over some contexts."""
     sums = sums_of(evidence, prior.of(evidence))
     return [Totals.of(key, sums) for key in keys.values.T]
 
 
-def effects_of(names: Sequence[str], totals: Sequence[Totals], prior: PriorRule) -> Effects:
+def effects_of(names: Sequence[str], totals: "Sequence[AnyTotals]", prior: PriorRule) -> Effects:
     """How much the groups of each grouping differ, from their totals over all contexts."""
     groupings = tuple(fit_grouping(name, total) for name, total in zip(names, totals, strict=True))
     return Effects(groupings, tuple(totals), prior)

@@ -164,7 +164,8 @@ class Groupings:
             group = lookup(part.contexts)[context] if level or within else none
             columns += [group if level else none, combined(group, keys_of(part.items)) if within else none]
             alone += [False, True]
-        return Keys(self.names, np.array(columns).T, tuple(alone))
+        first, last = (int(keys_of(part.contexts.slice(at, at + 1))[0]) for at in (0, len(part.contexts) - 1))
+        return Keys(self.names, np.array(columns).T, tuple(alone), (first, last, len(context)))
 
 
 def combined(group: IntArray, item: IntArray) -> IntArray:

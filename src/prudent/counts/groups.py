@@ -9,6 +9,9 @@ from prudent.base.arrays import BoolArray, FloatArray, IntArray
 
 NO_GROUP = 0
 """The key of a pair that belongs to no group."""
+Place = tuple[int, int, int]
+"""Which of all contexts some pairs have: the keys of the first and the last, and how many pairs there are."""
+NO_PLACE: Place = (0, 0, 0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,3 +33,4 @@ class Keys:
     names: tuple[str, ...]  # of the groupings
     values: IntArray  # pairs × groupings
     alone: tuple[bool, ...]  # whether a group has at most one pair in each context
+    place: Place = NO_PLACE

@@ -13,7 +13,7 @@ from prudent.base.arrays import FloatArray, IntArray
 from prudent.base.errors import PolicyError, UsageError, did_you_mean
 from prudent.base.strict_json import parse_json, typed
 from prudent.bounds import Bound, bounds
-from prudent.bounds.groups import Grouping, Sums, Totals, signals_of
+from prudent.bounds.groups import KEPT_GROUPS, Grouping, Sums, Totals, signals_of
 from prudent.click_models import Evidence, click_models
 from prudent.counts.groupings import OF_CONTEXTS, OF_ITEMS, Derived, Groupings, combined, keys_of_texts
 from prudent.counts.groups import NO_GROUP, Keys, Signals
@@ -27,7 +27,6 @@ PRIOR_IN_FOLDER = "_prior.json"
 """The fitted prior in a folder of part files, whose name Spark ignores."""
 PRIOR = "prudent_prior"
 """The key of the fitted prior in the footer of a policy."""
-_MOST_GROUPS = 50_000  # of a grouping that are kept: those with most examinations
 
 
 class NewList(NamedTuple):
@@ -64,7 +63,11 @@ class FittedPrior:
             spelling,
             plan.fitted.positions,
             plan.effects.groupings,
-            tuple(map(_most_examined, plan.effects.groupings, plan.effects.totals)),
+            tuple(
+                # Without the others, whose few examinations hardly move a prior.
+                total.most_examined(0 if grouping.strength is None else KEPT_GROUPS)
+                for grouping, total in zip(plan.effects.groupings, plan.effects.totals, strict=True)
+            ),
             tuple(plan.groupings.of_items),
             tuple(plan.groupings.of_contexts),
             features,
@@ -218,15 +221,3 @@ def _columns(totals: Totals) -> dict[str, IntArray]:
 def _of_names(grouping: str, automatic: Mapping[str, Derived], names: Sequence[str | int]) -> IntArray:
     """The groups of names: none, without a feature, for a grouping that is not automatic."""
     return automatic[grouping].few(names) if grouping in automatic else np.full(len(names), NO_GROUP)
-
-
-def _most_examined(grouping: Grouping, totals: Totals) -> Totals:
-    """The groups that are kept: without the others, whose few examinations hardly move a prior."""
-    most = 0 if grouping.strength is None else _MOST_GROUPS
-    examined = totals.sums.examined
-    if len(examined) <= most:
-        return totals
-    least = np.partition(examined, -most)[-most] if most else np.inf
-    kept = examined > least
-    kept[np.flatnonzero(examined == least)[: most - int(kept.sum())]] = True
-    return Totals(totals.keys[kept], Sums(*(column[kept] for column in totals.sums)))

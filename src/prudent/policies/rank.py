@@ -14,7 +14,8 @@ from prudent.base.errors import RulesError, UsageError
 from prudent.bounds import DEFAULT_BOUND, Bound
 from prudent.bounds.base import PriorRule
 from prudent.bounds.feature_models import FeatureModel
-from prudent.bounds.groups import Effects, learn_effects
+from prudent.bounds.groups import Effects
+from prudent.bounds.learn_effects import learn_effects
 from prudent.click_models import ClickModel
 from prudent.click_models.base import FittedModel
 from prudent.counts.count import as_counts
@@ -232,7 +233,9 @@ def _group(names: Index, by: GroupBy) -> Groups | None:
 
     def add_up(fitted: FittedModel, rule: PriorRule) -> Effects:
         return learn_effects(
-            rule, ((fitted.evidence(part.cells).ranked, groupings.keys(part)) for part in names.parts())
+            rule,
+            ((fitted.evidence(part.cells).ranked, groupings.keys(part)) for part in names.parts()),
+            names.engine.room(),
         )
 
     return Groups(groupings, add_up)
