@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import minimize
 from scipy.special import betaln, expit, gammaln, logit, logsumexp
 
 from prudent.base.arrays import BoolArray, FloatArray, IntArray
@@ -58,6 +57,8 @@ def _eager(users: Clicking) -> BoolArray:
 
 def fit_people(users: Clicking) -> tuple[float, float]:
     """(α, β) of how people click, beside a share of users who click on nearly everything."""
+    from scipy.optimize import minimize  # slow to import
+
     shown, clicked, weight = (column.astype(np.float64) for column in users)
     eager = _eager(users)
     uniform = np.where(eager, -np.log(users.shown - 4 * users.shown // 5), -np.inf)
