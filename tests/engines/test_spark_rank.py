@@ -164,10 +164,17 @@ def test_with_candidates(counts: prudent.Counts, quick: SparkSession, tmp_path: 
     frame = quick.read.parquet(str(tmp_path / "offer.parquet"))
     again = rank(counts, quick, tmp_path, candidates=frame, min_lists=0)
     assert again.results["summary"] == found.results["summary"]
-    settings = {"candidates": tmp_path / "offer.parquet", "unseen": True, "groups": "item"}
+    contexts = sorted({context for context, _ in eligible})
+    topics = pa.table({"context": contexts, "topic": [str(number % 2) for number in range(len(contexts))]})
+    settings = {"candidates": tmp_path / "offer.parquet", "unseen": True, "groups": "item,host,query"}
+    settings["context_groups"] = topics
     unseen = rank(counts, quick, tmp_path, **settings)
-    same(tmp_path, unseen, prudent.rank(counts, **settings))
+    one = prudent.rank(counts, **settings)
+    same(tmp_path, unseen, one)
     assert unseen.results["summary"]["unseen"] == 1
+    prior = (tmp_path / "policy" / "_prior.json").read_text(encoding="utf-8")
+    assert one.prior is not None
+    assert prior == one.prior.to_text(), "requests get the same lists too"
 
 
 def test_days_of_which_the_older_weigh_less(log: Path, quick: SparkSession, tmp_path: Path) -> None:

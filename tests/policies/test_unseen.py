@@ -81,6 +81,8 @@ def test_their_evidence_is_the_prior(policy: prudent.Policy) -> None:
     assert prior == {"new one": [0, False, "prior"], "new two": [0, False, "prior"]}
     lists = {context: (n, k) for context, n, k in policy.lists().project("context, impressions, positive").fetchall()}
     assert lists["new one"] == (0, 0.0)
+    rows = policy.lists().aggregate("context, max(impressions) as shown").filter("shown = 0").fetchall()
+    assert {context for context, _ in rows} == {"new one", "new two"}, "so does the file"
 
 
 def test_they_are_ordered_by_lower_bound(policy: prudent.Policy) -> None:
