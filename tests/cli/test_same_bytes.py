@@ -189,6 +189,10 @@ COMMANDS: Mapping[str, tuple[tuple[str, ...], Call]] = {
         ("evaluate", "policy.parquet", "--log", "holdout.parquet", "--replicates", "20", "--json"),
         lambda: prudent.evaluate("policy.parquet", HOLDOUT, replicates=20).to_json(),
     ),
+    "evaluate by rewards": (
+        ("evaluate", "policy.parquet", "--log", "margins.parquet", "--reward", "margin", "-e", "dr", "--json"),
+        lambda: prudent.evaluate("policy.parquet", "margins.parquet", reward="margin", estimator="dr").to_json(),
+    ),
     "gate": (
         ("gate", "policy.parquet", "--log", "holdout.parquet", "-e", "dm(model=pbm)", "--json"),
         lambda: prudent.gate("policy.parquet", HOLDOUT, estimator="dm(model=pbm)").to_json(),

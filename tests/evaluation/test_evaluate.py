@@ -161,8 +161,8 @@ def test_a_list_without_a_propensity_is_rejected(policy: prudent.Policy, bad: fl
 
 def test_what_cannot_be_evaluated(policy: prudent.Policy) -> None:
     log = prudent.Log(pa.table(as_lists(some_lists())))
-    with pytest.raises(UsageError, match="Did you mean 'any-click'"):
-        prudent.evaluate(policy, log, reward="any-clicks")  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="Known: clicks, any-click"):
+        prudent.evaluate(policy, log, reward="any-clicks")
     with pytest.raises(UsageError, match="above 0 and below 1"):
         prudent.evaluate(policy, log, confidence=95)
     with pytest.raises(UsageError, match="Did you mean 'bootstrap'"):

@@ -130,8 +130,10 @@ def test_counts_without_the_reward_and_what_does_not_know_rewards() -> None:
         prudent.judge(counts)
     with pytest.raises(PolicyError, match="no fitted prior"):
         prudent.rank(counts).rank_new(77, [1, 2])
-    with pytest.raises(UsageError, match="evaluates clicks"):
-        prudent.evaluate(prudent.rank(counts), prudent.Log(log, reward="margin"))
+    with pytest.raises(PolicyError, match="exploring prices clicks"):
+        prudent.explore(prudent.rank(counts), counts)
+    with pytest.raises(PolicyError, match="promises a reward, margin"), pytest.warns(prudent.PrudentWarning):
+        prudent.verify(prudent.rank(counts), log)
 
 
 def test_explanations_name_the_unit() -> None:

@@ -97,8 +97,12 @@ By = Annotated[
 ]
 Time = Annotated[str | None, option("--time", help="Column of the time, for --by time.")]
 Reward = Annotated[
-    Literal["clicks", "any-click"] | None,
-    option("--reward", metavar="NAME", help="clicks on a list, or any-click: whether it has one."),
+    str | None,
+    option(
+        "--reward",
+        metavar="NAME",
+        help="clicks on a list; any-click: whether it has one; evaluate, gate: or a column with what clicks earned.",
+    ),
 ]
 Propensity = Annotated[
     str | None,

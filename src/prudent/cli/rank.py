@@ -92,16 +92,17 @@ def rank_command(
     if scores is not None:
         say(f"Every candidate's scores are in {scores}.")
     if not engine.on_spark:
-        _say_evaluate(to, inputs, log)
+        _say_evaluate(policy, to, inputs, log)
 
 
-def _say_evaluate(policy: str, inputs: Sequence[str], log: LogOptions) -> None:
+def _say_evaluate(policy: "Policy", to: str, inputs: Sequence[str], log: LogOptions) -> None:
     """The next command: evaluate on the holdout of `prudent split`, if the policy was trained on its train.parquet."""
+    again = [*log.again(), *(["--reward", policy.reward] if policy.reward else [])]
     holdout = Path(inputs[0]).with_name("holdout.parquet")
     if [Path(name).name for name in inputs] == ["train.parquet"] and holdout.is_file():
-        say_next("prudent", "evaluate", policy, "--log", holdout, *log.again())
+        say_next("prudent", "evaluate", to, "--log", holdout, *again)
         return
-    say_next("prudent", "evaluate", policy, "--log", "HOLDOUT", *log.again())
+    say_next("prudent", "evaluate", to, "--log", "HOLDOUT", *again)
     say_wrapped(
         "HOLDOUT is a log the policy was not trained on: of another day, or the holdout of prudent split, made before "
         "ranking."

@@ -4,7 +4,9 @@ A click model gives the expected reward of lists (`FittedModel.rewards`); the ob
 `prudent.evaluation.holdout.Holdout.reward`.
 """
 
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
+
+from prudent.base.errors import UsageError, did_you_mean
 
 Reward = Literal["clicks", "any-click", "satisfied"]
 """What the value of a list counts: expected clicks, the probability of a click, or of a click that ends the search."""
@@ -13,3 +15,21 @@ REWARDS: tuple[Reward, ...] = get_args(Reward)
 ObservedReward = Literal["clicks", "any-click"]
 """Rewards that a log shows; whether a click satisfied the user is never observed."""
 OBSERVED_REWARDS: tuple[ObservedReward, ...] = get_args(ObservedReward)
+
+EarnedReward = Literal["clicks", "any-click", "rewards"]
+"""The same, or what clicks earned by a column of the log: rewards."""
+COLUMN: Literal["rewards"] = "rewards"
+
+
+def observed(reward: str) -> tuple[EarnedReward, dict[str, Any]]:
+    """What to evaluate by, which may be the name of a column, and that column as an argument of `Log`.
+
+    >>> observed("margin")
+    ('rewards', {'reward': 'margin'})
+    """
+    for known in OBSERVED_REWARDS:
+        if reward == known:
+            return known, {}
+    if not isinstance(reward, str) or did_you_mean(reward, ["any-click"]):
+        raise UsageError(f"There is no reward {reward!r}. Known: clicks, any-click, and columns of the log.")
+    return COLUMN, {"reward": reward}

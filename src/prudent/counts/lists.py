@@ -39,6 +39,7 @@ class ListBatch:
     clicks: BoolArray
     n: IntArray  # how often that list was shown and clicked in that way
     propensity: FloatArray | None = None  # of the first k items, for each k; NaN where it is not known
+    rewards: FloatArray | None = None  # of the clicks
 
     def sample(self) -> "ListBatch":
         """The whole lists that there are: all of these, where counts keep some."""

@@ -1,4 +1,4 @@
-"""Whole lists with further columns, propensities or segments, which the counting kernel does not take: by SQL."""
+"""Whole lists with columns that the counting kernel does not take, by SQL: propensities, rewards and segments."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +16,7 @@ from prudent.storage.arrow import read, stream_of
 from prudent.storage.files import TemporaryFolder, writing_temporary
 from prudent.storage.manifest import Tally
 from prudent.storage.quoting import file_text, text
-from prudent.storage.run import NameColumn, Run
+from prudent.storage.run import REWARD_UNITS, NameColumn, Run
 from prudent.storage.sketch import below, sample_threshold
 
 _CHUNK = 250_000  # lists that become arrays at a time
@@ -43,15 +43,15 @@ def read_with_columns(log: Log, engine: DuckDB, *, max_rejected: float) -> tuple
         return tally, None
     segmented = _read_segments(engine, log, file) if log.segments else None
     source = f"(select *, file_row_number as list from read_parquet({file_text(file)}, file_row_number = true))"
-    names, lists = _as_batch(engine.open(), source, log.propensity is not None)
+    names, lists = _as_batch(engine.open(), source, log.propensity is not None, log.reward is not None)
     return tally, ListsWithColumns(names, lists, segmented)
 
 
 def list_columns(log: Log) -> str:
-    """Context, items, clicks and, where they are named, propensity and segments; in SQL."""
-    return ", ".join(
-        ("context", "items", "clicks", *(() if log.propensity is None else ("propensity",)), *log.segments)
-    )
+    """Context, items, clicks and, where they are named, propensity, rewards and segments; in SQL."""
+    beside = {"propensity": log.propensity, "rewards": log.reward}
+    named = (meaning for meaning, column in beside.items() if column is not None)
+    return ", ".join(("context", "items", "clicks", *named, *log.segments))
 
 
 def _read_segments(engine: DuckDB, log: Log, lists: Path) -> tuple[ListBatch, IntArray]:
@@ -76,11 +76,13 @@ def _read_segments(engine: DuckDB, log: Log, lists: Path) -> tuple[ListBatch, In
     return batch, np.stack([column.astype(np.int64) for column in values.values()], axis=1)
 
 
-def _as_batch(connection: duckdb.DuckDBPyConnection, source: str, weighed: bool) -> tuple[Run, ListBatch]:
+def _as_batch(
+    connection: duckdb.DuckDBPyConnection, source: str, weighed: bool, rewarded: bool = False
+) -> tuple[Run, ListBatch]:
     """Number the pairs of a source in the order of their names, and read its lists as arrays.
 
     A source is SQL for rows of context, items, clicks, n, their own number ``list`` from 0 on and, where `weighed`,
-    propensity.
+    propensity and, where `rewarded`, rewards.
     """
     run = connection.execute
     shown = f"select context, unnest(items) as item from {source}"
@@ -94,7 +96,7 @@ def _as_batch(connection: duckdb.DuckDBPyConnection, source: str, weighed: bool)
     pairs, none = n.values.astype(np.uint32), np.zeros(0, np.int64)
     cells = np.zeros(len(items), np.uint32)
     names = Run(contexts, items, pairs, cells, none.astype(np.uint32), none.astype(np.uint64))
-    return names, _read_batch(connection, source, np.repeat(np.arange(len(pairs)), pairs), weighed)
+    return names, _read_batch(connection, source, np.repeat(np.arange(len(pairs)), pairs), weighed, rewarded)
 
 
 def _columns(connection: duckdb.DuckDBPyConnection, query: str) -> list[NameColumn]:
@@ -103,7 +105,9 @@ def _columns(connection: duckdb.DuckDBPyConnection, query: str) -> list[NameColu
     return [NameColumn.concatenated(column) for column in zip(*batches, strict=True)]
 
 
-def _read_batch(connection: duckdb.DuckDBPyConnection, source: str, context: IntArray, weighed: bool) -> ListBatch:
+def _read_batch(
+    connection: duckdb.DuckDBPyConnection, source: str, context: IntArray, weighed: bool, rewarded: bool
+) -> ListBatch:
     run = connection.execute
     lists = run(f"select n, len(items) as length from {source} order by list").fetchnumpy()
     n, lengths = lists["n"].astype(np.int64), lists["length"]
@@ -112,15 +116,19 @@ def _read_batch(connection: duckdb.DuckDBPyConnection, source: str, context: Int
     items: Any = np.full(shape, -1, np.int32)  # half the memory
     clicks = np.zeros(shape, bool)
     propensity = np.full(shape, np.nan) if weighed else None
+    rewards = np.zeros(shape) if rewarded else None
+    earned = "unnest(rewards) as reward, " if rewarded else ""
     for first in range(0, len(n), _CHUNK):
         rows = f"(from {source} where list >= {first} and list < {first + _CHUNK})"
         cells = run(
-            "select list, position, pairs.rowid as pair, click from ("
-            "select list, context, unnest(items) as item, unnest(range(len(items))) as position, "
+            f"select list, position, pairs.rowid as pair, click{', reward' if rewarded else ''} from ("
+            f"select list, context, unnest(items) as item, {earned} unnest(range(len(items))) as position, "
             f"unnest(clicks)::int = 1 as click from {rows}) join pairs using (context, item)"
         ).fetchnumpy()
         items[cells["list"], cells["position"]] = cells["pair"]
         clicks[cells["list"], cells["position"]] = cells["click"]
+        if rewards is not None:
+            rewards[cells["list"], cells["position"]] = cells["reward"] / REWARD_UNITS
         if propensity is not None:
             chunk = slice(first, first + _CHUNK)
             # One number is that of the whole list, at its end; one per position are those given the items above.
@@ -131,4 +139,4 @@ def _read_batch(connection: duckdb.DuckDBPyConnection, source: str, context: Int
             propensity[known["list"], known["position"]] = np.ma.filled(known["p"].astype(float), np.nan)
             steps = ~np.isnan(propensity[chunk, 0]) | (lengths[chunk] == 1)
             propensity[chunk][steps] = np.cumprod(propensity[chunk][steps], axis=1)
-    return ListBatch(context, items, clicks, n, propensity)
+    return ListBatch(context, items, clicks, n, propensity, rewards)

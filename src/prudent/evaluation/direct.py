@@ -19,16 +19,18 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
 from prudent.base.arrays import BoolArray, FloatArray, IntArray
 from prudent.base.errors import NotIdentifiedError, PrudentWarning
 from prudent.click_models.base import ClickModel, FittedModel, click_models
-from prudent.click_models.rewards import ObservedReward
+from prudent.click_models.rewards import COLUMN, EarnedReward, Reward
 from prudent.click_models.selection import Choice, candidates, refute, resolve
 from prudent.counts.cells import Cells
 from prudent.counts.lists import ListBatch
+from prudent.evaluation.click_rewards import ClickRewards, learn_click_rewards
 from prudent.evaluation.holdout import CannotTellError, Holdout
 from prudent.evaluation.item_posterior import (
     ItemCounts,
@@ -49,12 +51,12 @@ NAMED = "dr(model=pbm(examination=[1, 0.6, 0.4]))"
 _SEED = 20_260_611  # of samples and groups; any fixed number does
 
 
-def rewards(fitted: FittedModel, theta: FloatArray, reward: ObservedReward) -> FloatArray:
+def rewards(fitted: FittedModel, theta: FloatArray, reward: Reward) -> FloatArray:
     """The expected reward of every position of lists, one row each; θ is 0 below their ends."""
     return fitted.rewards(theta, reward)
 
 
-def slopes(fitted: FittedModel, theta: FloatArray, reward: ObservedReward, part: FloatArray) -> FloatArray:
+def slopes(fitted: FittedModel, theta: FloatArray, reward: Reward, part: FloatArray) -> FloatArray:
     """By how much the expected reward, of which each position counts in `part`, grows with each θ.
 
     The probability of any clicks is linear in each θ, because an item stands once in a list: a difference quotient is
@@ -75,13 +77,20 @@ def slopes(fitted: FittedModel, theta: FloatArray, reward: ObservedReward, part:
 _STEP = 0.02  # small steps would lose digits; at θ = 1 a skip is impossible, and predictions given one make no sense
 
 
+class Slopes(NamedTuple):
+    """By how much the value of each context grows: with the θ of each position, and with the mean reward of a click."""
+
+    theta: FloatArray
+    mean: FloatArray
+
+
 @dataclass(frozen=True, eq=False)
 class Direct:
     """A click model, fitted to held-out lists."""
 
     held: Holdout
     model: ClickModel  # `auto` is allowed
-    reward: ObservedReward
+    reward: EarnedReward
     remark: str = ""  # on where its parameters are from
 
     @cached_property
@@ -152,7 +161,17 @@ class Direct:
     @cached_property
     def expected(self) -> FloatArray:
         """The expected reward of every position of the policy's lists."""
-        return rewards(self.fitted, self.posterior.theta, self.reward)
+        return np.asarray(rewards(self.fitted, self.posterior.theta, self._counted) * self._click.mean)
+
+    @property
+    def _counted(self) -> Reward:
+        """What a click model expects: where clicks have rewards, clicks."""
+        return "clicks" if self.reward == COLUMN else self.reward
+
+    @cached_property
+    def _click(self) -> ClickRewards:
+        """What a click on the items of the policy's lists earns."""
+        return learn_click_rewards(self.held) if self.reward == COLUMN else ClickRewards.alike(self.held)
 
     # Below, `part` has a row per context: the share of each position's reward to count.
 
@@ -160,23 +179,24 @@ class Direct:
         """The expected reward of each context."""
         return np.asarray(np.sum(self.expected * part, axis=1))
 
-    def slopes(self, part: FloatArray) -> FloatArray:
-        """By how much each value grows with each θ, to the end of the policy's longest list.
+    def slopes(self, part: FloatArray) -> Slopes:
+        """By how much each value grows with each θ, to the end of the policy's longest list, and with mean rewards.
 
         Below, it would be 0: a long logged list would take the square of time.
         """
         width, slope = max(1, int(self.held.size.max())), np.zeros(part.shape)
-        slope[:, :width] = slopes(self.fitted, self.posterior.theta[:, :width], self.reward, part[:, :width])
-        return slope
+        counted = (part * self._click.mean)[:, :width]
+        slope[:, :width] = slopes(self.fitted, self.posterior.theta[:, :width], self._counted, counted)
+        return Slopes(slope, self._per_mean(part))
 
-    def moves(self, slope: FloatArray, rows: int = 100_000) -> FloatArray:
+    def moves(self, slope: Slopes, rows: int = 100_000) -> FloatArray:
         """How far each list moves the sum of values with these slopes: N · slope · (y − θx)/(s + n) of its items."""
         held = self.held
-        slope = slope * (held.logged * self.supported)[:, None]
+        times = (held.logged * self.supported)[:, None]
         there = held.target >= 0
         usual = float(self.posterior.theta[there].mean())  # of items that the policy did not choose
         step, theta = np.zeros(len(held.pair_context)), np.full(len(held.pair_context), usual)
-        step[held.target[there]] = (slope / self.posterior.strength)[there]
+        step[held.target[there]] = (slope.theta * times / self.posterior.strength)[there]
         theta[held.target[there]] = self.posterior.theta[there]
         moved = np.zeros(len(held.n))
         for first in range(0, len(held.n), rows):
@@ -186,11 +206,18 @@ class Direct:
             examined = self.fitted.examined(own, clicks)
             hits = clicks & (examined > 0)  # a click that the model excludes is no evidence about θ
             moved[some] = np.sum(np.where(items >= 0, step[items], 0.0) * (hits - own * examined), axis=1)
-        return moved
+        return moved + self._click.moves(held, slope.mean * times)
 
-    def shrinking(self, slope: FloatArray) -> FloatArray:
-        """The variance of each context's value, with these slopes, that comes from shrinking θ."""
-        return np.asarray(np.sum(slope**2 * self.posterior.shrinking, axis=1))
+    def _per_mean(self, part: FloatArray) -> FloatArray:
+        """By how much the value of a context grows with the mean reward of a click on each item: expected clicks."""
+        if self.reward != COLUMN:
+            return np.zeros(part.shape)
+        return part * rewards(self.fitted, self.posterior.theta, self._counted)
+
+    def shrinking(self, slope: Slopes) -> FloatArray:
+        """The variance of each context's value, with these slopes, that comes from shrinking θ and mean rewards."""
+        of_theta = np.sum(slope.theta**2 * self.posterior.shrinking, axis=1)
+        return np.asarray(of_theta + np.sum(slope.mean**2 * self._click.shrinking, axis=1))
 
     def shrinkage(self, part: FloatArray, contexts: BoolArray) -> float:
         """By which share shrinking may change the reward at places that the policy changes, expected or logged.
@@ -201,6 +228,7 @@ class Direct:
         held = self.held
         per_theta = self.expected / np.maximum(self.posterior.theta, 1e-9)
         change = part * per_theta * np.sqrt(self.posterior.shrinking)
+        change += self._per_mean(part) * np.sqrt(self._click.shrinking)
         total = expected = logged = 0.0
         for k in range(held.length):
             lists = held.n * (contexts[held.context] & ~held.same[:, k])
@@ -215,15 +243,18 @@ class Direct:
         weight = self._probe.logged * probed
         if not weight.any():
             return 0.0
+        counted = (part * self._click.mean)[self._probed]
 
         def spread(replicates: Sequence[tuple[FloatArray, FittedModel]]) -> float:
             means = [
-                np.sum(weight * np.sum(rewards(fitted, theta, self.reward) * part[self._probed], axis=1)) / weight.sum()
+                np.sum(weight * np.sum(rewards(fitted, theta, self._counted) * counted, axis=1)) / weight.sum()
                 for theta, fitted in replicates
             ]
             return float((len(means) - 1) * np.var(means)) if means else 0.0
 
-        return max(0.0, spread(self._learned_again) - spread(self._replayed))
+        common = np.sum(self._click.common * self._per_mean(part), axis=1)[self._probed]
+        of_mean = float((np.sum(weight * common) / weight.sum()) ** 2)  # of the mean reward, which all items share
+        return of_mean + max(0.0, spread(self._learned_again) - spread(self._replayed))
 
     # --- what it is learned from -------------------------------------------------------------------------------------
 
@@ -317,7 +348,7 @@ class Direct:
                 ) from error
 
 
-def direct(held: Holdout, model: str | ClickModel, reward: ObservedReward) -> Direct:
+def direct(held: Holdout, model: str | ClickModel, reward: EarnedReward) -> Direct:
     """The model on these lists; estimators with the same model share it."""
     model = click_models.resolve(model)
     if (model, reward) not in held.fits:

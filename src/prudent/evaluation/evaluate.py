@@ -10,7 +10,7 @@ import numpy as np
 from prudent.base.errors import PrudentWarning, UsageError
 from prudent.base.results import Result
 from prudent.base.text import MISSING, Column, Columns, Rows, number, percent, several
-from prudent.click_models.rewards import ObservedReward
+from prudent.click_models.rewards import COLUMN, observed
 from prudent.counts.max_rejected import MAX_REJECTED
 from prudent.counts.repeats import repeated_lists
 from prudent.engines.duckdb.engine import DuckDB
@@ -176,11 +176,11 @@ def _verdict(one: Estimate, confidence: float) -> str:
     if one.lift is None:
         return f"{subject} earn {number(one.value)} per list. No logged list was clicked: the lift is not defined."
     low, high = one.lift_low, one.lift_high
-    unit = "clicks" if one.reward == "clicks" else "clicked lists"
+    unit, less, many = _UNITS[one.reward]
     change = percent(abs(one.lift))
-    earn = f"earn {change} {'more' if one.lift > 0 else 'fewer'} {unit} than"
+    earn = f"earn {change} {'more' if one.lift > 0 else less} {unit} than"
     if not change.strip("0.%"):
-        earn = f"earn as many {unit} as"
+        earn = f"earn as {many} {unit} as"
     significant = "not significant"
     if (low or 0) > 0 or (high or 0) < 0:
         significant = f"a significant {'increase' if (low or 0) > 0 else 'decrease'}"
@@ -189,6 +189,13 @@ def _verdict(one: Estimate, confidence: float) -> str:
         f"{subject} {earn} the logged lists, {_lift_interval(one)} with confidence {100 * confidence:g}%: {significant}"
         f"{doubts(one)}{where}.{_changed(one)}"
     )
+
+
+_UNITS = {
+    "clicks": ("clicks", "fewer", "many"),
+    "any-click": ("clicked lists", "fewer", "many"),
+    "rewards": ("reward", "less", "much"),
+}
 
 
 def _changed(one: Estimate) -> str:
@@ -231,7 +238,7 @@ def evaluate(
     log: Any,
     *,
     estimator: Sequence[str | Estimator] | str | Estimator = DEFAULTS,
-    reward: ObservedReward = "clicks",
+    reward: str = "clicks",
     confidence: float = 0.95,
     interval: IntervalName = "bootstrap",
     replicates: int = 200,
@@ -250,7 +257,8 @@ def evaluate(
         One or several, as objects or spellings such as ``"ips(clip=50)"``, ``"snips"``, ``"prefix-ips"``,
         ``"ip-ips"``, ``"pi"``, ``"dm"``, ``"dm(model=dcm)"`` or ``"dr"``.
     reward
-        ``"clicks"`` on a list, or ``"any-click"``: whether it has one.
+        ``"clicks"`` on a list, ``"any-click"``: whether it has one, or a column of the log with what clicks were worth,
+        as in `prudent.rank`.
     confidence
         Two-sided confidence level of each interval.
     interval
@@ -263,12 +271,13 @@ def evaluate(
     >>> prudent.evaluate(policy, pa.Table.from_pylist(log), estimator="ips")["ips"].value
     1.0
     """
-    settings = Settings(reward, confidence, interval, replicates, seed)
+    kind, named = observed(reward)
+    settings = Settings(kind, confidence, interval, replicates, seed)
     chosen = [estimator] if isinstance(estimator, str) or not isinstance(estimator, Sequence) else estimator
     parsed = list({str(one): one for one in map(known_estimators.resolve, chosen)}.values())  # each once
     if not parsed:
         raise UsageError(f"Name at least one estimator. Known: {', '.join(known_estimators)}.")
-    holdout = open_holdout(policy, log, engine, max_rejected, **columns)
+    holdout = open_holdout(policy, log, engine, max_rejected, **named, **columns)
     if holdout.leakage:
         warnings.warn(f"{holdout.leakage} The estimates are too optimistic.", PrudentWarning, stacklevel=2)
     return evaluate_holdout(holdout, measure(holdout.lists, parsed, settings), settings)
@@ -305,7 +314,12 @@ def evaluate_holdout(holdout: HoldoutLog, measured: Sequence[Measured], settings
     test = None if held.propensity is not None else held.confounding
     manifest = Manifest(
         "evaluation",
-        {**asdict(settings), "length": held.length, "propensity": holdout.log.propensity},
+        {
+            **asdict(settings),
+            "reward": holdout.log.reward if settings.reward == COLUMN else settings.reward,
+            "length": held.length,
+            "propensity": holdout.log.propensity,
+        },
         {"holdout": Source(tuple(holdout.log.names), holdout.tally)},
         {
             "contexts": {

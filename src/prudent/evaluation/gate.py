@@ -5,7 +5,7 @@ from typing import Any
 
 from prudent.base.spec import check_number, check_share
 from prudent.base.text import percent
-from prudent.click_models.rewards import ObservedReward
+from prudent.click_models.rewards import EarnedReward, observed
 from prudent.counts.max_rejected import MAX_REJECTED
 from prudent.engines.duckdb.engine import DuckDB
 from prudent.evaluation.confounding_by_segment import SegmentTest
@@ -26,7 +26,7 @@ def gate(
     min_lift: float = 0.0,
     confidence: float = 0.95,
     estimator: str | Estimator = DECIDES,
-    reward: ObservedReward = "clicks",
+    reward: str = "clicks",
     interval: IntervalName = "bootstrap",
     replicates: int = 200,
     seed: int = 0,
@@ -49,6 +49,8 @@ def gate(
     policy, log
         Objects or paths; `columns` are arguments of `as_log`, such as the names of the log's columns. With
         ``segment=["device", "member"]``, the test for confounding also compares the values of these columns.
+    reward
+        As in `prudent.evaluate`.
     acknowledge
         Refusals that you take the responsibility for: ``"click-model"``, ``"confounding"``, ``"trust-bias"``,
         ``"repeats"`` of lists, their ``"selection"``, and ``"provenance"``: that the policy was not trained on the log.
@@ -63,11 +65,12 @@ def gate(
     >>> bool(prudent.gate(policy, pa.Table.from_pylist(log)))  # nothing would change
     False
     """
-    settings = gate_settings(min_lift, confidence, reward, interval, replicates, seed)
+    kind, named = observed(reward)
+    settings = gate_settings(min_lift, confidence, kind, interval, replicates, seed)
     check_share("min_support", min_support)
     read_acknowledged(acknowledge)
     chosen = estimators.resolve(estimator)
-    holdout = open_holdout(policy, log, engine, max_rejected, **columns)
+    holdout = open_holdout(policy, log, engine, max_rejected, **named, **columns)
     return gate_holdout(holdout, chosen, settings, min_lift, min_support, acknowledge, personalised)
 
 
@@ -95,7 +98,7 @@ def gate_holdout(
 def gate_settings(
     min_lift: float,
     confidence: float,
-    reward: ObservedReward,
+    reward: EarnedReward,
     interval: IntervalName = Settings.interval,
     replicates: int = Settings.replicates,
     seed: int = Settings.seed,

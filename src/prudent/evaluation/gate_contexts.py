@@ -13,7 +13,7 @@ from prudent.base.errors import LogError, UsageError
 from prudent.base.spec import check_share
 from prudent.base.text import Column, Rows, percent, several
 from prudent.click_models.base import ClickModel
-from prudent.click_models.rewards import ObservedReward
+from prudent.click_models.rewards import COLUMN, ObservedReward
 from prudent.counts.max_rejected import MAX_REJECTED
 from prudent.engines.duckdb.engine import DuckDB
 from prudent.evaluation.confounding_by_segment import SegmentTest
@@ -194,6 +194,8 @@ def better_lists(
     Clicks at places that change may be overstated by the share `hidden`, as in `prudent.evaluation.sensitivity`.
     """
     held = fit.held
+    if fit.reward == COLUMN:
+        raise UsageError("Lists are compared context by context by clicks or any-click, not by other rewards.")
     lists = list_differences(held, fit.fitted, incumbent, fit.supported, fit.reward, min_lift)
     goal = (1 + min_lift) * lists.incumbent.sum(axis=1)
     # Of the reward any-click, the list is the place.

@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prudent.base.arrays import BoolArray, FloatArray, IntArray
+from prudent.base.errors import UsageError
 from prudent.click_models.base import ClickModel
-from prudent.click_models.rewards import ObservedReward
+from prudent.click_models.rewards import COLUMN, EarnedReward
 from prudent.counts.cells import Cells
 from prudent.counts.lists import ListBatch
 from prudent.evaluation.confounding import Confounding, detect_confounding
@@ -72,6 +73,13 @@ class Holdout:
         return self.lists.propensity
 
     @property
+    def rewards(self) -> FloatArray:
+        """The rewards of the clicks on each list."""
+        if self.lists.rewards is None:
+            raise UsageError("The log has no rewards: name their column, reward=... (--reward).")
+        return self.lists.rewards
+
+    @property
     def length(self) -> int:
         """K."""
         return self.lists.length
@@ -129,8 +137,10 @@ class Holdout:
         """Whether each place of each list is one whose clicks are counted."""
         return np.asarray(np.arange(self.length) < self.upto[self.context][:, None])
 
-    def reward_at(self, k: int, reward: ObservedReward) -> FloatArray:
-        """The part of each list's reward that position k, from 0, earned: a click, or the first click."""
+    def reward_at(self, k: int, reward: EarnedReward) -> FloatArray:
+        """The part of each list's reward that position k, from 0, earned: a click, its reward, or the first click."""
+        if reward == COLUMN:
+            return np.where(self.within[:, k], self.rewards[:, k], 0.0)
         clicked = self.clicks[:, k] & self.within[:, k]
         return (clicked if reward == "clicks" else clicked & (self._first == k)).astype(np.float64)
 
@@ -138,8 +148,10 @@ class Holdout:
     def _first(self) -> IntArray:
         return np.where(self.clicks.any(axis=1), self.clicks.argmax(axis=1), -1)
 
-    def reward(self, reward: ObservedReward) -> FloatArray:
+    def reward(self, reward: EarnedReward) -> FloatArray:
         """The reward of each list."""
+        if reward == COLUMN:
+            return np.asarray(np.sum(self.rewards * self.within, axis=1))
         inside = self.clicks & self.within
         return np.asarray(inside.sum(axis=1) if reward == "clicks" else inside.any(axis=1), np.float64)
 
@@ -153,6 +165,7 @@ class Holdout:
             self.clicks[rows],
             self.n[rows],
             None if self.propensity is None else self.propensity[rows],
+            None if self.lists.rewards is None else self.lists.rewards[rows],
         )
         return Holdout(lists, number[self.target[contexts]], self.known[contexts], self.upto[contexts], self.trained)
 
@@ -205,10 +218,12 @@ def make_holdout(
     upto = np.where(known, np.minimum(longest, (target != -1).sum(axis=1)), longest)
     wide = np.pad(target, ((0, 0), (0, max(0, length - target.shape[1]))), constant_values=-1)[:, :length]
     keys = [*lists.clicks.T[::-1], *lists.items.T[::-1], context]
-    if lists.propensity is not None or not _sorted(keys):
-        order = np.lexsort(keys if lists.propensity is None else [*lists.propensity.T, *keys])
+    beside = [table for table in (lists.propensity, lists.rewards) if table is not None]
+    if beside or not _sorted(keys):
+        order = np.lexsort([*(column for table in beside for column in table.T), *keys])
         propensity = None if lists.propensity is None else lists.propensity[order]
-        lists = ListBatch(lists.context, lists.items[order], lists.clicks[order], lists.n[order], propensity)
+        rewards = None if lists.rewards is None else lists.rewards[order]
+        lists = ListBatch(lists.context, lists.items[order], lists.clicks[order], lists.n[order], propensity, rewards)
     return Holdout(
         replace(lists, items=lists.items.astype(np.int32, copy=False)),
         np.where(known[:, None] & (np.arange(length) < upto[:, None]), wide, -1),

@@ -116,8 +116,6 @@ def read_holdout(
         raise UsageError("Evaluating needs the log: counts do not keep whole lists.")
     log = as_log(log, engine=engine, **columns)
     check_max_rejected(max_rejected)
-    if log.reward is not None:
-        raise UsageError("This evaluates clicks: leave out the reward of the log.")
     return _read(policy, log, engine or DuckDB(), max_rejected, read)
 
 
@@ -149,7 +147,7 @@ def _read(
 
 def _read_lists(log: Log, engine: DuckDB, max_rejected: float) -> tuple[Tally, ListsWithColumns | None]:
     """The tally of a log, and its lists; None where all were rejected."""
-    if log.propensity is not None or log.segments:
+    if log.propensity is not None or log.reward is not None or log.segments:
         return read_with_columns(log, engine, max_rejected=max_rejected)
     tally, piece, _ = read_whole_lists(log, engine, max_rejected=max_rejected)
     return _as_found(tally, piece)

@@ -18,8 +18,9 @@ import numpy as np
 from scipy.special import pdtr, stdtrit
 
 from prudent.base.arrays import BoolArray, FloatArray, IntArray
+from prudent.base.errors import UsageError
 from prudent.base.spec import check_number, check_word, whole_number
-from prudent.click_models.rewards import OBSERVED_REWARDS, ObservedReward
+from prudent.click_models.rewards import COLUMN, OBSERVED_REWARDS, EarnedReward
 from prudent.evaluation.estimators import Contributions, Estimator
 from prudent.evaluation.estimators.base import highest_reward
 from prudent.evaluation.holdout import CannotTellError, Holdout
@@ -33,15 +34,21 @@ INTERVALS: tuple[IntervalName, ...] = ("bootstrap", "bernstein")
 class Settings:
     """What to estimate and how; `confidence` is two-sided."""
 
-    reward: ObservedReward = "clicks"
+    reward: EarnedReward = "clicks"
     confidence: float = 0.95
     interval: IntervalName = "bootstrap"
     replicates: int = 200
     seed: int = 0
 
     def __post_init__(self) -> None:
-        check_word("reward", self.reward, OBSERVED_REWARDS)
+        if self.reward != COLUMN:
+            check_word("reward", self.reward, OBSERVED_REWARDS)
         check_word("interval", self.interval, INTERVALS)
+        if self.reward == COLUMN and self.interval == "bernstein":
+            raise UsageError(
+                "Bernstein intervals hold for rewards of which the largest possible one is known, as it is for clicks. "
+                "For others use interval=bootstrap (--interval bootstrap)."
+            )
         check_number("confidence", self.confidence, above=0, below=1, example="0.95")
         whole_number("replicates", self.replicates, 20, 100_000)
         whole_number("seed", self.seed, 0)
@@ -163,7 +170,7 @@ def _estimate(
     held: Holdout,
     part: Contributions,
     intervals: "_Intervals",
-    reward: ObservedReward,
+    reward: EarnedReward,
     min_lift: float,
 ) -> Estimate:
     logged, of_logged, of_value, of_lift = intervals
@@ -176,8 +183,10 @@ def _estimate(
     if of_lift is not None:
         low, high, goal = ((1 + level) * logged for level in (*of_lift, min_lift))
         same, places = unchanged_places(held, part.counted, reward)
-        gamma, room = sensitivity(low, high, goal, same, places), margin(low, goal, same)
-    no_lift = "" if logged else "No logged list was clicked: the lift is not defined."
+        gamma = None if reward == COLUMN else sensitivity(low, high, goal, same, places)
+        room = margin(low, goal, same)
+    earned = "earned a reward" if reward == COLUMN else "was clicked"
+    no_lift = "" if logged else f"No logged list {earned}: the lift is not defined."
     return Estimate(
         estimator=name,
         reward=reward,

@@ -32,6 +32,11 @@ def promise_of(holdout: HoldoutLog, reward: ObservedReward) -> Promise:
     errors that lists share, such as those of the click model, are not in it.
     """
     held, manifest = holdout.lists, holdout.policy.manifest
+    if holdout.policy.reward:
+        raise PolicyError(
+            f"The policy promises a reward, {holdout.policy.reward}, and not {reward}: name the {reward} per list that "
+            "it promised, promised=...."
+        )
     found = holdout.connection.execute(
         "select contexts.rowid as number, rank - 1 as place, mean, lower from policy join contexts using (context) "
         f"where rank <= {held.length:d}"

@@ -20,22 +20,25 @@ lift is undone, ``(V − S)/(goal − S) − 1``.
 import numpy as np
 
 from prudent.base.arrays import BoolArray
-from prudent.click_models.rewards import ObservedReward
+from prudent.click_models.rewards import COLUMN, EarnedReward
 from prudent.evaluation.holdout import Holdout
 
 LARGEST_GAMMA = 1_000.0
 """Γ is not computed beyond this; tables show "1000+"."""
 
 
-def unchanged_places(held: Holdout, counted: BoolArray, reward: ObservedReward) -> tuple[float, float]:
+def unchanged_places(held: Holdout, counted: BoolArray, reward: EarnedReward) -> tuple[float, float]:
     """Per counted list: the observed reward of what the policy shows as well, and how many places it changes.
 
-    Of the reward any-click, the list is the place.
+    Of the reward any-click, the list is the place. Rewards of clicks have no odds: no place counts.
     """
     lists = float(held.n[counted].sum())
     if reward == "clicks":
         earned = (held.clicks & held.same & held.within).sum(axis=1)
         changed = (held.within & ~held.same).sum(axis=1)
+    elif reward == COLUMN:
+        earned = np.sum(held.rewards * (held.same & held.within), axis=1)
+        changed = np.zeros(len(held.n))
     else:
         stays = held.stays
         earned, changed = held.reward(reward) * stays, ~stays

@@ -193,6 +193,12 @@ class Policy(Lookup, Result):
         return query if isinstance(query, str) else query()
 
     @property
+    def reward(self) -> str:
+        """What its numbers are of, in place of clicks: the reward that it was ranked by; empty for clicks."""
+        training = self.manifest.sources.get("training")
+        return training.tally.reward if training else ""
+
+    @property
     def columns(self) -> tuple[Column, ...]:
         """Those of the lists."""
         return _COLUMNS

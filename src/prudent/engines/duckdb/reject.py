@@ -188,7 +188,8 @@ def cut_lists(log: Log, length: int | None) -> str:
         # The propensity of a cut list does not follow from that of the whole list.
         whole = f"len(propensity) = 1 and len(items) > {length:d}"
         propensity = f", case when {whole} then [null::double] else propensity{upto} end as propensity"
-    lists = f"items{upto} as items, clicks{upto} as clicks{propensity}"
+    rewards = "" if log.reward is None else f", rewards{upto} as rewards"
+    lists = f"items{upto} as items, clicks{upto} as clicks{propensity}{rewards}"
     return f"select {_segments(log, '{0}')} context, {lists} from checked where reason = 0"
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from prudent.base.arrays import BoolArray, FloatArray
 from prudent.base.spec import Registry
 from prudent.click_models import ClickModel, click_models
-from prudent.click_models.rewards import ObservedReward
+from prudent.click_models.rewards import EarnedReward
 from prudent.evaluation.holdout import CannotTellError, Holdout
 from prudent.evaluation.weighting import Matched
 
@@ -46,7 +46,7 @@ class Estimator(Protocol):
 
     words: ClassVar[str]  # its name in plain words
 
-    def contributions(self, held: Holdout, reward: ObservedReward) -> Contributions:
+    def contributions(self, held: Holdout, reward: EarnedReward) -> Contributions:
         """The value of the policy's lists on the holdout, list by list; `CannotTellError` without support."""
         ...
 
@@ -74,7 +74,7 @@ def check_support(held: Holdout, supported: BoolArray, what: str) -> None:
         raise CannotTellError(f"No context has holdout lists with {what}.")
 
 
-def where_supported(held: Holdout, reward: ObservedReward, matched: Matched, weighted: bool = True) -> Contributions:
+def where_supported(held: Holdout, reward: EarnedReward, matched: Matched, weighted: bool = True) -> Contributions:
     """Contributions of the contexts with support, and of those for which the policy has no list."""
     kept = ~held.known
     contexts = (matched.supported & held.known) | kept
@@ -95,7 +95,7 @@ def where_supported(held: Holdout, reward: ObservedReward, matched: Matched, wei
     )
 
 
-def everywhere(held: Holdout, reward: ObservedReward, matched: Matched, clip: float) -> Contributions:
+def everywhere(held: Holdout, reward: EarnedReward, matched: Matched, clip: float) -> Contributions:
     """Contributions of all lists: with logged propensities, a context without a matching list earns 0."""
     kept = ~held.known
     own = kept[held.context]
@@ -127,6 +127,6 @@ def summarize_weights(held: Holdout, weight: FloatArray) -> tuple[float, float]:
     return (total * total / squares if squares else 0.0), float(np.abs(weight).max(initial=0.0))
 
 
-def highest_reward(held: Holdout, reward: ObservedReward) -> float:
+def highest_reward(held: Holdout, reward: EarnedReward) -> float:
     """The largest reward of a list."""
     return float(held.upto.max(initial=0)) if reward == "clicks" else 1.0

@@ -8,7 +8,7 @@ import numpy as np
 
 from prudent.base.spec import check_clip
 from prudent.click_models.likelihood import posterior_mean
-from prudent.click_models.rewards import ObservedReward
+from prudent.click_models.rewards import COLUMN, EarnedReward
 from prudent.evaluation.direct import direct
 from prudent.evaluation.estimators.base import (
     NOT_A_SUM,
@@ -42,7 +42,7 @@ class ClickIps(ModelEstimator):
         super().__post_init__()
         check_clip(self.clip)
 
-    def contributions(self, held: Holdout, reward: ObservedReward) -> Contributions:
+    def contributions(self, held: Holdout, reward: EarnedReward) -> Contributions:
         """Items, each with the lists that show it."""
         if reward == "any-click":
             raise CannotTellError(NOT_A_SUM)
@@ -50,13 +50,14 @@ class ClickIps(ModelEstimator):
         check_support(held, fit.supported, "all items of the policy's list, at any position")
         evidence = fit.fitted.evidence(held.shown().cells)
         theta = np.append(posterior_mean(evidence.positive, evidence.negative), [0.0, 0.0])  # −2 and −1: no item
+        earned = held.rewards if reward == COLUMN else held.clicks
         ours, logged = fit.fitted.predict(theta[held.target]), fit.fitted.predict(theta[held.items])
 
         def item(k: int) -> Matched:
             wanted = held.target[held.context, k]
             at = (held.items == wanted[:, None]) & (wanted >= 0)[:, None]
             ratio = np.divide(ours[held.context, k][:, None], logged, out=np.zeros(at.shape), where=at & (logged > 0))
-            return by_frequency(held, at.any(axis=1), np.sum(held.clicks * np.minimum(ratio, self.clip), axis=1), inf)
+            return by_frequency(held, at.any(axis=1), np.sum(earned * np.minimum(ratio, self.clip), axis=1), inf)
 
         matched = sum_positions(held, item)
         part = where_supported(held, reward, matched)

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from prudent.click_models.rewards import ObservedReward
+from prudent.click_models.rewards import EarnedReward
 from prudent.evaluation.direct import direct
 from prudent.evaluation.estimators.base import Contributions, ModelEstimator, check_support, estimators, where_supported
 from prudent.evaluation.holdout import Holdout
@@ -24,7 +24,7 @@ class DirectMethod(ModelEstimator):
 
     words: ClassVar[str] = "click model alone"
 
-    def contributions(self, held: Holdout, reward: ObservedReward) -> Contributions:
+    def contributions(self, held: Holdout, reward: EarnedReward) -> Contributions:
         """The expected rewards of lists."""
         fit = direct(held, self.model, reward)
         check_support(held, fit.supported, "all items of the policy's list, at any position")

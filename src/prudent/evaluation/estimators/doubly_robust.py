@@ -8,8 +8,8 @@ import numpy as np
 
 from prudent.base.arrays import FloatArray
 from prudent.base.spec import check_clip
-from prudent.click_models.rewards import ObservedReward
-from prudent.evaluation.direct import Direct, direct
+from prudent.click_models.rewards import EarnedReward
+from prudent.evaluation.direct import Direct, Slopes, direct
 from prudent.evaluation.estimators.base import (
     Contributions,
     ModelEstimator,
@@ -44,7 +44,7 @@ class DoublyRobust(ModelEstimator):
         super().__post_init__()
         check_clip(self.clip)
 
-    def contributions(self, held: Holdout, reward: ObservedReward) -> Contributions:
+    def contributions(self, held: Holdout, reward: EarnedReward) -> Contributions:
         """Observed rewards, and expected ones below them."""
         fit = direct(held, self.model, reward)
         steps = prefix_propensities(held)
@@ -73,7 +73,7 @@ class DoublyRobust(ModelEstimator):
         note = " ".join(filter(None, [contributions.note, WHOLE_ONLY if held.propensity is not None else ""]))
         return replace(contributions, note=note)
 
-    def _by_propensity(self, held: Holdout, reward: ObservedReward, fit: Direct, steps: FloatArray) -> Contributions:
+    def _by_propensity(self, held: Holdout, reward: EarnedReward, fit: Direct, steps: FloatArray) -> Contributions:
         """With logged propensities: the model's expectation, corrected by the lists that match."""
         seen = np.stack([held.per_context(held.n * (held.depth > k)) > 0 for k in range(held.length)], axis=1)
         modelled = np.where(seen, 0.0, 1.0)
@@ -95,11 +95,11 @@ class DoublyRobust(ModelEstimator):
     def _with_model_variance(
         self,
         held: Holdout,
-        reward: ObservedReward,
+        reward: EarnedReward,
         fit: Direct,
         matched: Matched,
         modelled: FloatArray,
-        slope: FloatArray,
+        slope: Slopes,
     ) -> Contributions:
         """The contributions, with the variance of what only the model estimates."""
         part = where_supported(held, reward, matched)

@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from prudent.base.spec import check_clip
-from prudent.click_models.rewards import ObservedReward
+from prudent.click_models.rewards import EarnedReward
 from prudent.evaluation.estimators.base import (
     FREQUENCIES,
     NOT_A_SUM,
@@ -48,7 +48,7 @@ class Ips(Estimator):
     def __post_init__(self) -> None:
         check_clip(self.clip)
 
-    def contributions(self, held: Holdout, reward: ObservedReward) -> Contributions:
+    def contributions(self, held: Holdout, reward: EarnedReward) -> Contributions:
         """Whole lists, weighted."""
         earned = held.reward(reward)
         propensity = whole_propensity(held)
@@ -72,7 +72,7 @@ class SelfNormalizedIps(Estimator):
 
     words: ClassVar[str] = "self-normalized inverse propensities"
 
-    def contributions(self, held: Holdout, reward: ObservedReward) -> Contributions:
+    def contributions(self, held: Holdout, reward: EarnedReward) -> Contributions:
         """Whole lists, weighted; the share of each list is its weight."""
         part = Ips().contributions(held, reward)
         propensity = whole_propensity(held)
@@ -101,7 +101,7 @@ class PrefixIps(Estimator):
     def __post_init__(self) -> None:
         check_clip(self.clip)
 
-    def contributions(self, held: Holdout, reward: ObservedReward) -> Contributions:
+    def contributions(self, held: Holdout, reward: EarnedReward) -> Contributions:
         """Positions, each with the lists that match down to it."""
         steps = prefix_propensities(held)
 
@@ -135,7 +135,7 @@ class ItemPositionIps(Estimator):
     def __post_init__(self) -> None:
         check_clip(self.clip)
 
-    def contributions(self, held: Holdout, reward: ObservedReward) -> Contributions:
+    def contributions(self, held: Holdout, reward: EarnedReward) -> Contributions:
         """Positions, each with the lists that have the policy's item there."""
         if reward == "any-click":
             raise CannotTellError(NOT_A_SUM)

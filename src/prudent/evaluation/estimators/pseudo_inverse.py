@@ -7,7 +7,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from prudent.base.arrays import FloatArray, IntArray
-from prudent.click_models.rewards import ObservedReward
+from prudent.click_models.rewards import EarnedReward
 from prudent.evaluation.estimators.base import (
     FREQUENCIES,
     Contributions,
@@ -37,7 +37,7 @@ class PseudoInverse(Estimator):
 
     words: ClassVar[str] = "pseudo-inverse"
 
-    def contributions(self, held: Holdout, reward: ObservedReward) -> Contributions:
+    def contributions(self, held: Holdout, reward: EarnedReward) -> Contributions:
         """Lists, weighted by their coefficients in the combination."""
         earned = held.reward(reward)
         value, supported = np.zeros(held.contexts), np.zeros(held.contexts, bool)

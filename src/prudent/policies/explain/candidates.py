@@ -57,8 +57,7 @@ def explain(
     anchored = any(row.stay is not None for row in scored.rows.values())
     fitted = policy.manifest.results.get("fitted", {}) if getattr(scored.bound, "lead", "") == "prior" else {}
     lead = tuple(name for name in ("groups", "features") if name in fitted)
-    training = policy.manifest.sources.get("training")
-    reward = training.tally.reward if training else ""
+    reward = policy.reward
     known = Known(order, anchored, bool(order) and scored.complete, lead, bool(reward))
     notes = [*_notes(scored, settings.get("baseline"), counts, same)]
     if order == "estimate":

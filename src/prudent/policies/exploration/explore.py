@@ -99,6 +99,11 @@ def explore(
         inputs: tuple[Any, ...] = (policy, log, scores)
         check_output(to, [file for one in inputs if is_paths(one) for file in find_files(one)])
     source = as_policy(policy, scores)
+    if source.reward:
+        raise PolicyError(
+            f"The policy was ranked by the reward {source.reward}, and exploring prices clicks: explore one that was "
+            "ranked by clicks."
+        )
     days: dict[str, Any] = {"since": since, "until": until, "half_life": half_life}
     if log is not None:
         counts = as_counts(log, engine=engine, max_rejected=max_rejected, **days, **columns)
