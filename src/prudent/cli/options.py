@@ -211,7 +211,7 @@ class GroupOptions:
         option(
             "--feature-model",
             panel="Groups and features",
-            help="What learns from features: {feature_models}; e.g. 'lightgbm(decreasing=[price])'. "
+            help="What learns from features: {feature_models}; e.g. 'lightgbm(decreasing=\\[price])'. "
             "[dim]Default: ridge.[/dim]",
         ),
     ] = None
