@@ -30,7 +30,8 @@ MODELS_INTRO = """\
 A click model describes how users examine a list and click, and so which impressions are evidence for and against an
 item. Write its name for `model`, in Python and on the command line, with settings in parentheses and lists in square
 brackets: `dcm(tail=truncate)`, `pbm(examination=[1, 0.7])`. `auto` chooses by held-out likelihood
-([how](../../comparing.md#how-auto-chooses)).
+([how](../../comparing.md#how-auto-chooses)). [What a wrong one costs](../../wrong-models.md) is measured, model by
+model.
 """
 
 BOUNDS_INTRO = """\

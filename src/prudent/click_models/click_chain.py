@@ -36,6 +36,9 @@ class ClickChain(ClickModel):
 
     ``alpha`` sets α₁, α₂ and α₃; otherwise they are fitted to whole lists: those that counts keep. In the evidence,
     other items below a last click contribute their mean over the lists of the context, as in ``dcm``.
+
+    Where it loses: where users look at positions, as in ``pbm``; at most 0.2 points of value to the true model in
+    simulated logs (docs/wrong-models.md).
     """
 
     alpha: tuple[float, ...] = ()

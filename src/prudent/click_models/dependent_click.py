@@ -51,6 +51,9 @@ class DependentClick(ClickModel):
     are not the last. A ratio significantly above 1 contradicts the model, and `FittedModel.doubt` says so. No log of K
     positions identifies λ at position K, where nobody can be seen to go on: it takes the value of position K − 1, and
     lists are ordered from the top down by lower bound rather than by fitted λ.
+
+    Where it loses: where users look at positions rather than stop, as in ``pbm`` and ``ubm``; up to 1.0 points of
+    value to the true model in simulated logs (docs/wrong-models.md).
     """
 
     tail: Literal["em", "truncate"] = "em"

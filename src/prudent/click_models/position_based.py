@@ -49,6 +49,9 @@ class PositionBased(ClickModel):
     p is fitted: 1 steepens p, because rarely clicked items stand low in lists and a pseudo-click there counts most.
     Positions that share no item cannot be compared; then fitting is refused. Of single impressions, a position without
     any has the p of the next one below.
+
+    Where it loses: hardly, at most 0.1 points of value to the true model in simulated logs (docs/wrong-models.md).
+    A log whose items hardly change places does not identify p.
     """
 
     counts: Literal["examined", "weighted"] = "examined"

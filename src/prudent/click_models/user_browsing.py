@@ -37,6 +37,9 @@ class UserBrowsing(ClickModel):
     at about the same distance; where clicks above are too rare for that, γ depends on the position alone.
     Positions that share no item cannot be compared; then fitting is refused. Lists are placed by a γ that was set, and
     from the top down where it was fitted.
+
+    Where it loses: least of all in simulated logs, at most 0.03 points of value to the true model
+    (docs/wrong-models.md).
     """
 
     examination: Rows = ()
