@@ -1,5 +1,7 @@
 """Evaluating a policy on a million holdout lists, with the default replicates and estimators, and reporting on it."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 from benchmarks import work
@@ -9,34 +11,28 @@ from benchmarks.measuring import Figure, Run, folder, measure, median, report, r
 MEMORY = "400MB"  # of DuckDB; the arrays come on top of it
 
 
-def split(log: str, target: str) -> None:
-    """Into halves: the training log is as long as the holdout."""
+def split(log: str, target: str) -> int:
+    """Into halves: the training log is as long as the holdout. Returns the number of lists of the holdout."""
     import prudent
 
-    prudent.split(log, target, holdout=0.5, engine=prudent.DuckDB(memory=MEMORY))
+    return prudent.split(log, target, holdout=0.5, engine=prudent.DuckDB(memory=MEMORY)).holdout.lists
 
 
-def evaluate(log: str, target: str) -> int:
-    """As `prudent evaluate` does it; returns the number of holdout lists."""
-    import prudent
-
-    policy = prudent.Policy.read(Path(target) / "policy.parquet")
-    evaluation = prudent.evaluate(policy, prudent.Log(log), replicates=200, engine=prudent.DuckDB(memory=MEMORY))
-    return evaluation[0].lists
+def evaluate(log: str, target: str) -> None:
+    command("evaluate", f"{target}/policy.parquet", "--log", log)
 
 
 def report_on(log: str, target: str) -> None:
-    """As `prudent report` does it."""
-    import prudent
-
+    """With the counts of the training log."""
     place = Path(target)
-    prudent.report(
-        place / "policy.parquet",
-        prudent.Log(log),
-        to=place / "report.html",
-        train=place / "counts.parquet",
-        engine=prudent.DuckDB(memory=MEMORY),
-    )
+    policy, counts, to = (place / name for name in ("policy.parquet", "counts.parquet", "report.html"))
+    command("report", policy, "--log", log, "--train", counts, "--to", to)
+
+
+def command(*arguments: str | Path) -> None:
+    """The command as people run it."""
+    prudent = Path(sys.executable).with_name("prudent")
+    subprocess.run([prudent, *arguments, "--memory", MEMORY], check=True, stdout=sys.stderr)
 
 
 def main() -> None:
@@ -47,13 +43,13 @@ def main() -> None:
         measure(make_log, target / "log.parquet", 2 * lists, contexts(lists))
         for number in range(rounds(3)):
             say(f"Round {number + 1} ...")
-            taken["split"].append(measure(split, target / "log.parquet", target)[0])
+            run, held_out = measure(split, target / "log.parquet", target)
+            taken["split"].append(run)
             if number == 0:
                 for function, arguments in ((work.count, ()), (work.policy, ("auto",))):
                     measure(function, target / "train.parquet", "lists", target, *arguments)
-            run, held_out = measure(evaluate, target / "holdout.parquet", target)
-            taken["evaluate"].append(run)
-            taken["report"].append(measure(report_on, target / "holdout.parquet", target)[0])
+            for name, one in (("evaluate", evaluate), ("report", report_on)):
+                taken[name].append(measure(one, target / "holdout.parquet", target)[0])
     took = {work: median(runs) for work, runs in taken.items()}
     report(
         "evaluate" if size() == "1m" else f"evaluate-{size()}",

@@ -1,4 +1,4 @@
-"""Ranking a hundred million (context, item) pairs of counts within 4 GB.
+"""Ranking a hundred million (context, item) pairs of counts within 3 GB.
 
 No log is drawn for this: the counts are made directly, as logs would leave them. Every context has 50 items in 5 groups
 of ten. A group is shown in one order without a click, and in another order, in which every item stands three places
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from prudent.storage.run import NameColumn
 
 PAIRS = int(os.environ.get("PAIRS", 100_000_000))
-MEMORY, MOST_MEMORY, MOST_CPU = "4GB", 3.0, 120.0  # what is asked for; GB and CPU seconds that may be seen
+MEMORY, MOST_MEMORY, MOST_CPU = "2GB", 3.0, 120.0  # what is asked for; GB and CPU seconds that may be seen
 ITEMS, LENGTH, LOWER = 50, 10, 3  # of a context, of a list, and how much lower an item stands in the second order
 AT_ONCE = 20_000  # contexts that are made at a time
 
