@@ -141,6 +141,7 @@ def report(
         "commit": commit(),
         "machine": {
             "cores": os.cpu_count(),
+            "load": round(os.getloadavg()[2], 1),  # of the last 15 minutes, the measured work included
             "memory": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9, 1),  # GB
             "processor": platform.machine(),
             "python": platform.python_version(),

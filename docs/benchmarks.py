@@ -88,7 +88,7 @@ def took_table(results: Results, names: Mapping[str, str]) -> str:
 
 
 def page(parts: Mapping[str, Results]) -> str:
-    sections = [INTRO, summary(parts), machines(parts)]
+    sections = [INTRO, *gaps(parts), summary(parts), machines(parts)]
     if logs := {part: parts[part] for part in TABLE if part in parts}:
         sections.append(work_by_log(logs))
     sections += [SECTIONS[part](parts[part]) for part in PARTS if part in SECTIONS and part in parts]
@@ -105,6 +105,29 @@ same log; only the click models are also fitted to real clicks, where that part 
 
 The page is written by `docs/benchmarks.py` from the files in `benchmarks/results`; no measured number on it is typed by
 hand. The commit that each part was measured at is in the [table of machines](#machines-versions-and-commits).
+"""
+
+
+def gaps(parts: Mapping[str, Results]) -> list[str]:
+    """What the page cannot say: parts that were measured long ago, or never."""
+    old = [part for part, results in parts.items() if results["date"] < KERNEL and part != "experiments"]
+    missing = [part for part in PARTS if part not in parts]
+    texts = []
+    if old:
+        texts.append(OLD.format(parts=", ".join(f"[{part}](#{ANCHORS.get(part, WORK_BY_LOG)})" for part in old)))
+    if missing:
+        texts.append(MISSING.format(parts=", ".join(f"`{part}`" for part in missing)))
+    return texts
+
+
+KERNEL = "2026-11-18T14:18"
+"""When a compiled kernel began to count lists; experiments count none."""
+OLD = """\
+**Measured before the compiled kernel**, when SQL counted lists: {parts}. Our side of these parts is that of their
+commits, and so are their targets; counting takes a fraction of that today.
+"""
+MISSING = """\
+**Not measured yet**: {parts}. There are benchmarks for these parts, with targets, and no results.
 """
 
 
@@ -140,9 +163,20 @@ def machines(parts: Mapping[str, Results]) -> str:
         machine = results["machine"]
         packages = ", ".join(f"{name} {version}" for name, version in results["versions"].items())
         where = f"{machine['cores']} cores, {machine['memory']:g} GB, Python {machine['python']}"
+        where += f", load {machine['load']:g}" if "load" in machine else ""
         rows.append((part, results["date"][:10], results["commit"] or "not recorded", where, packages))
     head = ("part", "date", "commit", "machine", "versions")
-    return "## Machines, versions and commits\n\n" + table(head, rows, left=5)
+    return MACHINES + table(head, rows, left=5)
+
+
+MACHINES = """\
+## Machines, versions and commits
+
+Where it was recorded, *load* is the mean number of processes at work in the last 15 minutes, those that were measured
+among them. Where it is above the number of cores, others were at work: CPU seconds are then too many, since caches are
+shared, and wall seconds say nothing.
+
+"""
 
 
 def work_by_log(logs: Mapping[str, Results]) -> str:
