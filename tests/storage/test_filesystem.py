@@ -11,6 +11,7 @@ import pytest
 from pyarrow.fs import FileSystem, LocalFileSystem, SubTreeFileSystem
 
 from prudent.base.errors import LogError, UsageError, WriteError
+from prudent.storage.files import has_scheme
 from prudent.storage.filesystem import (
     Location,
     check_apart,
@@ -18,7 +19,6 @@ from prudent.storage.filesystem import (
     fetch,
     find,
     first_bytes,
-    has_scheme,
     locate,
     read_footer,
     read_text,

@@ -132,7 +132,7 @@ def count_command(
     if as_json:
         print_json(counts.manifest.to_json())
         return
-    say(f"Counted {several(counts.tally.lists, counts.tally.unit)} into {to if engine.on_spark else counts.files[0]}.")
+    say(f"Counted {several(counts.tally.lists, counts.tally.unit)} into {to if day is None else counts.files[0]}.")
     _show_rejected(counts.tally)
     say_next("prudent", "rank", to, "-o", "policy.parquet", *(["--engine", "spark"] if engine.on_spark else []))
 

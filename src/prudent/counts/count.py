@@ -18,14 +18,13 @@ from prudent.counts.days import check_not_merged, day_folder, place
 from prudent.counts.max_rejected import MAX_REJECTED, check_max_rejected, check_tally
 from prudent.engines.duckdb.engine import DuckDB
 from prudent.engines.spark.engine import Spark
-from prudent.logs.formats import find_files, first_bytes, is_paths, path_names
+from prudent.logs.formats import find_files, first_bytes, is_paths, named_files, path_names
 from prudent.logs.log import Log, as_log, recorded_names
 from prudent.storage.counts_file import COLUMNS, Piece, counts_version
-from prudent.storage.files import TemporaryFolder, check_output, make_folder, private_part, replacing
+from prudent.storage.files import TemporaryFolder, check_output, has_scheme, make_folder, private_part, replacing
 from prudent.storage.filesystem import (
     check_apart,
     find,
-    has_scheme,
     locate,
     place_folder,
     scratch_folder,
@@ -76,6 +75,10 @@ def count(
     if to is not None and isinstance(engine, Spark) and (has_scheme(fspath(to)) or _is_folder(to, day)):
         return _count_to_folder(as_log(source, **log), engine, to, max_rejected, day)
     target = None if to is None else _target(to, day, source)
+    if to is not None and has_scheme(to):
+        counts = count(source, engine=engine, max_rejected=max_rejected, **log)
+        counts.write(to)
+        return counts
     reader = engine if isinstance(engine, DuckDB) else DuckDB()
     files = counted_files(source) if isinstance(engine, DuckDB) else []  # Spark reads logs that are not here
     if files or isinstance(source, Counts):
@@ -180,9 +183,11 @@ def _holds_counts(connection: duckdb.DuckDBPyConnection, file: Path) -> bool:
 def _target(to: str | PathLike[str], day: date | str | None, source: Any) -> Path:
     """The file for counts, `to` or that of a day in it; raise before the work where it cannot be written."""
     name = fspath(to)
-    if has_scheme(name):
+    if has_scheme(name) and day is not None:
         raise UsageError(
-            f"{name} is not a path on this machine. Spark writes there: engine=prudent.Spark(...) (--engine spark)."
+            f"{name} is not a folder on this machine, and days need one that can be locked. Name a file for each day "
+            f"instead, such as {name.rstrip('/')}/day={day}/counts.parquet, or let Spark write: "
+            "engine=prudent.Spark(...) (--engine spark)."
         )
     if day is None and (name.endswith("/") or os.path.isdir(name)):
         raise UsageError(
@@ -197,9 +202,9 @@ def _target(to: str | PathLike[str], day: date | str | None, source: Any) -> Pat
     for folder in read:
         if os.path.isdir(folder) and Path(folder).resolve() in target.resolve().parents:
             raise UsageError(f"{target} is inside {folder}, which is read here. Choose an output elsewhere.")
-    files: list[Path] = []
+    files: list[str | Path] = []
     with suppress(LogError):  # what is not on this machine cannot be overwritten here
-        files = find_files(read)
+        files = named_files(read)
     check_output(target, files)
     return target
 

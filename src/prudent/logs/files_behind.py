@@ -6,12 +6,16 @@ from pathlib import Path
 
 from prudent.base.errors import PrudentError
 from prudent.logs.formats import find_files
+from prudent.storage.files import has_scheme
 
 
 def files_behind(names: Iterable[str]) -> set[Path]:
     """The files that names of logs stand for, without symbolic links."""
     files: set[Path] = set()
     for name in names:
+        if has_scheme(name):  # as it stands in a manifest: a copy has another path
+            files |= _literally(name)
+            continue
         try:
             files |= {file.resolve() for file in find_files(name)}
         except (PrudentError, OSError, ValueError, RuntimeError):  # it is gone, or was never a file of this machine

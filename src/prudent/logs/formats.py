@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Literal
 
 from prudent.base.errors import LogError, UsageError, did_you_mean
-from prudent.storage.files import is_utf8
-from prudent.storage.filesystem import has_scheme
+from prudent.storage.delta import DELTA_LOG, live_files, refuse_iceberg
+from prudent.storage.files import has_scheme, is_utf8
+from prudent.storage.object_store import fetched
 from prudent.storage.quoting import is_pattern_only
 
 Format = Literal["parquet", "jsonl", "csv"]
@@ -64,6 +65,13 @@ def find_files(source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
     return files
 
 
+def named_files(source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> list[str | Path]:
+    """The same, with URIs as they are: nothing is copied to this machine."""
+    names = path_names(source)
+    here = [name for name in names if not has_scheme(name)]
+    return [*(find_files(here) if here else []), *filter(has_scheme, names)]
+
+
 def parquet_files(folder: Path) -> list[Path]:
     """The Parquet files in a folder and below, through symbolic links, sorted; hidden files are ignored."""
     files, seen = [], set()
@@ -87,6 +95,10 @@ def _files_of(name: str) -> list[Path]:
     if not name:
         return []
     if os.path.isdir(path):
+        if any((path / "metadata").glob("*.metadata.json")):
+            raise refuse_iceberg(name)
+        if os.path.isdir(path / DELTA_LOG):
+            return [path / file for file in live_files(path, name)]
         matches = parquet_files(path)
         if not matches:
             raise LogError(f"The folder {path} has no *.parquet file. Name the files, or a glob such as *.jsonl.")
@@ -95,7 +107,9 @@ def _files_of(name: str) -> list[Path]:
         if not os.path.isfile(path):  # a pipe can be read once, and files are read twice
             raise LogError(f"{path} is not a regular file. Write what it has to a file first.")
         return [path]
-    if glob.has_magic(name) and not has_scheme(name):
+    if has_scheme(name):
+        return fetched(name)
+    if glob.has_magic(name):
         matches = [Path(match) for match in sorted(glob.glob(name, recursive=True)) if os.path.isfile(match)]
         matches = [match for match in matches if not match.name.endswith(".manifest.json")]
         for above in glob.glob(os.path.dirname(name) or ".", recursive=True):
@@ -104,10 +118,6 @@ def _files_of(name: str) -> list[Path]:
         if not matches:
             raise LogError(f"No file matches {name}. Quote the pattern so that the shell leaves it alone.")
         return matches
-    if has_scheme(name):
-        raise LogError(
-            f"{name} is not a path on this machine. Spark reads it: engine=prudent.Spark(...) (--engine spark)."
-        )
     siblings: list[str] = []
     with suppress(OSError):  # a folder that may not be read, or is none
         siblings = os.listdir(path.parent)

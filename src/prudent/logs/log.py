@@ -12,7 +12,7 @@ from prudent.base.spec import whole_number
 from prudent.logs.contexts import context_columns
 from prudent.logs.formats import find_files, is_paths, path_names
 from prudent.logs.hygiene import LEAVING_OUT, VISIT, check_hygiene
-from prudent.storage.filesystem import has_scheme
+from prudent.storage.files import has_scheme
 
 Layout = Literal["lists", "rows", "impressions"]
 

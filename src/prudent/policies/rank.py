@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 from functools import cache, partial
-from os import PathLike, fspath
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +26,7 @@ from prudent.counts.index import Index
 from prudent.counts.max_rejected import MAX_REJECTED
 from prudent.counts.sampling import samples
 from prudent.engines.duckdb.engine import DuckDB
-from prudent.logs.formats import find_files, is_path, is_paths
+from prudent.logs.formats import is_path, is_paths, named_files
 from prudent.logs.log import Candidates, table_context
 from prudent.policies.feature_signals import FeatureRequest
 from prudent.policies.fitted_prior import FittedPrior
@@ -38,7 +38,6 @@ from prudent.policies.rules.rules import read_rules
 from prudent.policies.scorer import Groups
 from prudent.policies.tables import CONTEXTS, LISTS, SCORES, Rows, append, evened, means, terms
 from prudent.storage.files import check_output
-from prudent.storage.filesystem import has_scheme
 from prudent.storage.manifest import Manifest, Source
 
 if TYPE_CHECKING:
@@ -196,11 +195,7 @@ def check_outputs(
 
     `also` are further files, by name, where inputs may be patterns and folders.
     """
-    if has_scheme(fspath(to)):
-        raise UsageError(
-            f"{to} is not a path on this machine. Spark writes there: engine=prudent.Spark(...) (--engine spark)."
-        )
-    read = [*also, *(file for table in inputs if is_paths(table) for file in find_files(table))]
+    read = [*also, *(file for table in inputs if is_paths(table) for file in named_files(table))]
     check_output(to, read)
     if scores is not None:
         check_output(scores, [*read, to])

@@ -15,14 +15,26 @@ import duckdb
 from prudent.base.errors import UsageError, WriteError
 
 
+def has_scheme(name: str | os.PathLike[str]) -> bool:
+    """Whether a path has a URI scheme, such as ``s3a://bucket/clicks`` or ``file:/clicks``."""
+    return re.match("[a-zA-Z][a-zA-Z0-9+.-]+:/", os.fspath(name)) is not None
+
+
 @contextmanager
 def replacing(target: str | os.PathLike[str]) -> Iterator[Path]:
     """A temporary path to write to; it replaces the target if the block succeeds, and is removed otherwise.
 
     Killed or out of disk at any moment, the target is the old file or the new one, whole. What is left of
-    a killed process is hidden and ends in ``.part``, so that no glob of outputs matches it.
+    a killed process is hidden and ends in ``.part``, so that no glob of outputs matches it. On an object store, where a
+    target has a scheme, it is written here and uploaded in one step.
     """
     check_target(target)
+    if has_scheme(target):
+        from prudent.storage.object_store import uploading  # it imports this module, and pyarrow
+
+        with uploading(target) as part:
+            yield part
+        return
     real = Path(target).resolve()  # behind a symbolic link, the file is replaced and not the link
     try:
         with private_part(real) as part:
@@ -63,6 +75,14 @@ def _keep_owner_and_mode(part: Path, real: Path) -> None:
 
 def check_not_read(target: str | os.PathLike[str], sources: Iterable[str | os.PathLike[str]]) -> None:
     """Raise where an output would replace an input, another output, or the manifest of one."""
+    sources = list(sources)
+    if has_scheme(target):
+        from prudent.storage.object_store import uri_of, uri_of_copy
+
+        uris = {uri_of_copy(source) or uri_of(source) for source in sources}
+        if uri_of(target) in uris | {f"{uri}.manifest.json" for uri in uris}:
+            raise UsageError(f"{target} is named twice: an output cannot replace an input or another output.")
+        return
     taken = {Path(source).resolve() for source in sources}
     if Path(target).resolve() in taken | {manifest_path(source) for source in taken}:
         raise UsageError(f"{target} is named twice: an output cannot replace an input or another output.")
@@ -70,6 +90,11 @@ def check_not_read(target: str | os.PathLike[str], sources: Iterable[str | os.Pa
 
 def check_target(target: str | os.PathLike[str]) -> None:
     """Raise before the work what writing would raise after it: missing folder, no permission, not a file."""
+    if has_scheme(target):
+        from prudent.storage.object_store import check_reachable
+
+        check_reachable(target)
+        return
     target = Path(target)
     if not is_utf8(str(target)):
         raise WriteError(f"Cannot write {str(target)!r}: its name is not UTF-8.")
@@ -103,6 +128,8 @@ def check_output(
 
 def make_folder(folder: str | os.PathLike[str]) -> Path:
     """Make a folder for outputs if there is none, and check that it is writable."""
+    if has_scheme(folder):
+        raise UsageError(f"{folder} is not a folder on this machine. Write to one, and copy it.")
     path = Path(folder)
     try:
         path.mkdir(parents=True, exist_ok=True)
@@ -143,6 +170,11 @@ def manifest_path(output: str | os.PathLike[str]) -> Path:
 
 def forget_manifest(output: str | os.PathLike[str]) -> None:
     """Remove the manifest of an output of text just before it is replaced: none is better than that of another one."""
+    if has_scheme(output):
+        from prudent.storage.object_store import remove
+
+        remove(manifest_path(output))
+        return
     manifest_path(Path(output).resolve()).unlink(missing_ok=True)
 
 

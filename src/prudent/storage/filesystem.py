@@ -16,18 +16,13 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
 
 from prudent.base.errors import LogError, UsageError, WriteError
-from prudent.storage.files import replacing
+from prudent.storage.files import has_scheme, replacing
 
 if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
 
 _RENAMING = ("local", "hdfs")  # file systems that rename a folder in one step; object stores copy file by file
 _MAGIC = re.compile(r"[*?\[]")
-
-
-def has_scheme(name: str) -> bool:
-    """Whether a path has a URI scheme, such as ``s3a://bucket/clicks`` or ``file:/clicks``."""
-    return re.match("[a-zA-Z][a-zA-Z0-9+.-]+:/", name) is not None
 
 
 @dataclass(frozen=True)
@@ -96,12 +91,12 @@ def find(name: str, filesystem: "FileSystem | None" = None) -> list[Location]:
     from pyarrow.fs import FileType
 
     place = locate(name, filesystem)
-    with _reading(name):
+    with reading(name):
         kind = place.system.get_file_info(place.path).type
         if kind == FileType.File:
             return [place]
         if kind == FileType.Directory:
-            files = [file for file in _below(place) if file.path.endswith(".parquet")]
+            files = [file for file in below(place) if file.path.endswith(".parquet")]
             if not files:
                 raise LogError(f"{name} holds no *.parquet file.")
             return files
@@ -111,12 +106,12 @@ def find(name: str, filesystem: "FileSystem | None" = None) -> list[Location]:
     return files
 
 
-def _below(place: Location) -> list[Location]:
+def below(place: Location, *, hidden: bool = False) -> list[Location]:
     """The files in a folder and below; names that begin with a dot or an underscore are hidden, as in Spark."""
     return [
         file
         for file in _listing(place)
-        if not any(part[0] in "._" for part in file.path.removeprefix(place.path).strip("/").split("/"))
+        if hidden or not any(part[0] in "._" for part in file.path.removeprefix(place.path).strip("/").split("/"))
     ]
 
 
@@ -136,9 +131,10 @@ def _matching(pattern: Location) -> Iterator[Location]:
         pattern, path=above, name=above if pattern.local else pattern.name.rsplit("/", len(steps) - first)[0]
     )
     with suppress(FileNotFoundError):
-        for file in _below(folder):
-            below = file.path.removeprefix(folder.path).strip("/")
-            if PurePosixPath("/" + below).match("/" + "/".join(steps[first:])) and not below.endswith(".manifest.json"):
+        for file in below(folder):
+            inside = file.path.removeprefix(folder.path).strip("/")
+            steps_match = PurePosixPath("/" + inside).match("/" + "/".join(steps[first:]))
+            if steps_match and not inside.endswith(".manifest.json"):
                 yield file
 
 
@@ -146,19 +142,19 @@ def exists(place: Location) -> bool:
     """Whether there is a file or folder."""
     from pyarrow.fs import FileType
 
-    with _reading(place.name):
+    with reading(place.name):
         return bool(place.system.get_file_info(place.path).type != FileType.NotFound)
 
 
 def total_size(files: Sequence[Location]) -> int:
     """Bytes of all files."""
-    with _reading(files[0].name):
+    with reading(files[0].name):
         return sum(int(file.system.get_file_info(file.path).size) for file in files)
 
 
 def first_bytes(place: Location, size: int) -> bytes:
     """The first bytes of a file; pyarrow unzips by the ending of the name."""
-    with _reading(place.name), place.system.open_input_stream(place.path) as stream:
+    with reading(place.name), place.system.open_input_stream(place.path) as stream:
         return bytes(stream.read(size))
 
 
@@ -166,7 +162,7 @@ def read_text(place: Location) -> str | None:
     """The content of a small text file; None where there is none."""
     if not exists(place):
         return None
-    with _reading(place.name), place.system.open_input_stream(place.path, compression=None) as stream:
+    with reading(place.name), place.system.open_input_stream(place.path, compression=None) as stream:
         return bytes(stream.read()).decode("utf-8")
 
 
@@ -184,11 +180,22 @@ def write_text(place: Location, text: str) -> None:
             place.system.move(aside.path, place.path)
 
 
+def put(file: Path, place: Location) -> None:
+    """Copy a file of this machine to a location, which has its old content until it has the new one."""
+    from pyarrow.fs import LocalFileSystem, copy_files
+
+    aside = _hidden(place) if _renames(place) else place  # on an object store, a file appears when it is complete
+    with _writing(place.name):
+        copy_files(str(file), aside.path, LocalFileSystem(), place.system)
+        if aside != place:
+            place.system.move(aside.path, place.path)
+
+
 def read_footer(place: Location) -> Any:
     """The metadata of a Parquet file (`pyarrow.parquet.FileMetaData`), which reads its end alone."""
     from pyarrow import parquet
 
-    with _reading(place.name, " Write or copy it again: it is damaged."):
+    with reading(place.name, " Write or copy it again: it is damaged."):
         return parquet.read_metadata(place.path, filesystem=place.system)
 
 
@@ -196,11 +203,11 @@ def subfolders(place: Location, prefix: str) -> list[str]:
     """The names of folders in a folder that begin with a prefix and have a file in them."""
     from pyarrow.fs import FileSelector, FileType
 
-    with _reading(place.name):
+    with reading(place.name):
         selector = FileSelector(place.path, allow_not_found=True)
         folders = [info for info in place.system.get_file_info(selector) if info.type == FileType.Directory]
         named = sorted(info.base_name for info in folders if info.base_name.startswith(prefix))
-        return [name for name in named if _below(place.child(name))]
+        return [name for name in named if below(place.child(name))]
 
 
 def check_apart(target: Location, inputs: Sequence[Location]) -> None:
@@ -219,7 +226,7 @@ def fetch(files: Sequence[Location], folder: Path) -> list[Path]:
     for number, file in enumerate(files):
         copy = file.local or folder / f"{number}.parquet"
         if file.local is None:
-            with _reading(file.name):
+            with reading(file.name):
                 copy_files(file.path, str(copy), file.system, LocalFileSystem())
         here.append(copy)
     return here
@@ -232,7 +239,7 @@ def fetch_rows(files: Sequence[Location], folder: Path, column: str, without: Co
     here = []
     for number, file in enumerate(files):
         here.append(folder / f"{number}.parquet")
-        with _reading(file.name):
+        with reading(file.name):
             some = compute.field(column).is_valid()
             rows = parquet.read_table(file.path, filesystem=file.system, filters=some, partitioning=None)
             entries = {key: value for key, value in (rows.schema.metadata or {}).items() if key.decode() not in without}
@@ -342,7 +349,8 @@ def _hidden(place: Location) -> Location:
 
 
 @contextmanager
-def _reading(name: str, advice: str = "") -> Iterator[None]:
+def reading(name: str, advice: str = "") -> Iterator[None]:
+    """A block that reads a file or folder of this name; errors name it."""
     try:
         yield
     except FileNotFoundError as error:

@@ -27,7 +27,8 @@ from prudent.logs.formats import HEAD, Format, find_files, one_format, path_name
 from prudent.logs.json_lines import BOM
 from prudent.logs.log import LISTS, Log, is_name
 from prudent.storage import filesystem
-from prudent.storage.filesystem import Location, has_scheme, locate
+from prudent.storage.files import has_scheme
+from prudent.storage.filesystem import Location, locate
 from prudent.storage.quoting import backquoted
 
 if TYPE_CHECKING:
