@@ -59,8 +59,6 @@ def fit_people(users: Clicking) -> tuple[float, float]:
     """(α, β) of how people click, beside a share of users who click on nearly everything."""
     from scipy.optimize import minimize  # slow to import
 
-    from scipy.optimize import minimize  # it takes longer to load than a small log to count
-
     shown, clicked, weight = (column.astype(np.float64) for column in users)
     eager = _eager(users)
     uniform = np.where(eager, -np.log(users.shown - 4 * users.shown // 5), -np.inf)
