@@ -19,7 +19,11 @@ LayoutOption = Annotated[
 
 LogReward = Annotated[
     str | None,
-    column("--reward", "What a click was worth, such as a purchase, a margin or a dwell time: lists are ranked by it."),
+    column(
+        "--reward",
+        "What a click was worth, such as a purchase or a margin: lists are ranked by it. "
+        "ubi: what actions are worth, 'click=1, cart=3'.",
+    ),
 ]
 
 

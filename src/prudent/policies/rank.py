@@ -140,7 +140,8 @@ def rank(
         raise UsageError("scores= (--scores) are written beside a local file of lists: set to=, without Spark.")
     days: dict[str, Any] = {"since": since, "until": until, "half_life": half_life}
     counts = as_counts(source, engine=engine, max_rejected=max_rejected, **days, **log)
-    check_reward(counts, log.get("reward"))
+    if "format" not in log:  # what a reader takes for a reward, such as weights of actions, it names in its own way
+        check_reward(counts, log.get("reward"))
     if not isinstance(engine, DuckDB | None):
         from prudent.policies.rank_on_spark import rank_on_spark
 

@@ -16,6 +16,7 @@ from prudent.logs.formats import file_format, find_files, path_names
 from prudent.logs.intact import intact
 from prudent.logs.json_lines import json_fault, without_bom
 from prudent.logs.log import Log
+from prudent.logs.readers.action_weights import spelled, weights_of
 from prudent.logs.readers.base import readers
 from prudent.logs.readers.ubi_lists import all_lists, count_left_out, find_lists
 from prudent.storage.database import Database, first_line
@@ -36,6 +37,7 @@ def read_ubi(
     segment: str | Sequence[str] = (),
     user: str | None = None,
     shown_at: str | None = None,
+    reward: str | Mapping[str, float] | None = None,
     engine: Database | None = None,
 ) -> Log:
     """Read the records of User Behavior Insights, specification 1.0 to 1.3, as a `Log`.
@@ -53,9 +55,14 @@ def read_ubi(
     ``segment`` names further fields of the query, such as ``"query_attributes.device"``, as in `prudent.Log`, and so do
     ``user``, such as ``"client_id"``, and ``shown_at``, such as ``"timestamp"``.
 
+    ``reward`` says what actions on an item are worth, such as ``"click=1, cart=3, purchase=10"``: an item earns the sum
+    over the actions it met in its list, each once, and `prudent.rank` values lists by it. These actions count as
+    clicks: who bought an item has examined it and found it attractive.
+
     Records that cannot be used are counted in ``left_out`` by reason.
     """
-    clicks = _actions(click_action, "click_action")
+    worth = {} if reward is None else weights_of(reward)
+    clicks = list(dict.fromkeys([*_actions(click_action, "click_action"), *worth]))
     impressions = _actions(impression_action, "impression_action")
     for action in clicks:
         if action in impressions:
@@ -66,6 +73,7 @@ def read_ubi(
     for setting, field in (("context", context), *((what, name) for name, what in beside.items())):
         if not all(field.split(".")):
             raise UsageError(f"{setting} is {field!r}; it is a field of the query records, such as 'user_query'.")
+    earned = spelled(worth) or None
     files = find_files([name for paths in source for name in path_names(paths)])
     folder = TemporaryFolder()
     lists = folder.path / "lists.parquet"
@@ -75,9 +83,9 @@ def read_ubi(
             for step in _extract(files, folder.path, context, list(beside)):
                 connection.execute(step)
             _check_records(connection, files, clicks)
-            for step in find_lists(folder.path, clicks, impressions):
+            for step in find_lists(folder.path, clicks, impressions, worth):
                 connection.execute(step)
-            connection.execute(f"copy ({all_lists(list(beside))}) to {text(lists)} (format parquet)")
+            connection.execute(f"copy ({all_lists(list(beside), earned)}) to {text(lists)} (format parquet)")
             _check_beside(connection, beside)
             left_out = count_left_out(connection)
             _check_clicks(connection, files)
@@ -86,7 +94,7 @@ def read_ubi(
     for used in folder.path.iterdir():
         if used != lists and used.is_file():
             used.unlink()
-    named: dict[str, Any] = {"segment": segments, "user": user, "shown_at": shown_at}
+    named: dict[str, Any] = {"segment": segments, "user": user, "shown_at": shown_at, "reward": earned}
     return Log([lists], **named, origin=tuple(map(str, files)), left_out=left_out, _folder=folder)
 
 

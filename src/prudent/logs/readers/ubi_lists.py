@@ -11,15 +11,19 @@ import duckdb
 from prudent.storage.quoting import file_text, identifier, text
 
 
-def find_lists(folder: Path, clicks: Sequence[str], impressions: Sequence[str]) -> Sequence[str]:
-    """Statements that make the tables `known`, `paged`, `seen`, `pages` and `clicked`."""
+def find_lists(
+    folder: Path, clicks: Sequence[str], impressions: Sequence[str], worth: Mapping[str, float]
+) -> Sequence[str]:
+    """Statements that make the tables `known`, `paged`, `seen`, `pages` and `clicked`; actions are worth so much."""
     pages = folder / "pages.parquet"
     shown_actions = ", ".join(map(text, impressions)) or "null"
+    # The same action on an item counts once, however often it was sent.
+    earned = " + ".join(f"{weight!r} * max((action = {text(action)})::tinyint)" for action, weight in worth.items())
     return [
         "create temp view queries as select row, query_id, context, segments, items from records where kind = 'query'",
         f"""
             create temp view clicks as
-            select row, query_id, item from records
+            select row, query_id, item, action from records
             where kind = 'event' and action in ({", ".join(map(text, clicks))})
         """,
         f"""
@@ -80,9 +84,9 @@ def find_lists(folder: Path, clicks: Sequence[str], impressions: Sequence[str]) 
             ) to {text(pages)} (format parquet)
         """,
         f"create temp view pages as from read_parquet({file_text(pages)}, hive_partitioning = false)",
-        """
+        f"""
             create temp table clicked as
-            select page, list_position(items, item) as spot, count(*) as clicks
+            select page, list_position(items, item) as spot, {earned or 0} as earned
             from clicks join pages using (query_id)
             where list_contains(items, item)
             group by page, spot
@@ -90,13 +94,20 @@ def find_lists(folder: Path, clicks: Sequence[str], impressions: Sequence[str]) 
     ]
 
 
-def all_lists(segments: Sequence[str]) -> str:
-    """A query for one row per list; segments have the names of their fields."""
+def all_lists(segments: Sequence[str], reward: str | None) -> str:
+    """A query for one row per list; segments have the names of their fields, and what items earned that of `reward`."""
     named = "".join(f"segments[{place}] as {identifier(name)}, " for place, name in enumerate(segments, start=1))
+    rewards = (
+        f", list_transform(items, lambda item, place: coalesce(earned[list_position(spots, place)], 0)) "
+        f"as {identifier(reward)}"
+        if reward
+        else ""
+    )
     return f"""
-        with spots as (select page, list(spot) as spots from clicked group by page)
+        with spots as (select page, list(spot) as spots, list(earned) as earned from clicked group by page)
         select {named} context, items,
             list_transform(items, lambda item, place: coalesce(list_contains(spots, place), false)::utinyint) as clicks
+            {rewards}
         from pages left join spots using (page)
     """
 
