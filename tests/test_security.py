@@ -36,13 +36,17 @@ HELD = {
         "tests/reporting/test_render.py::test_no_name_becomes_markup",
         "tests/contract/test_exports.py::test_any_policy_is_held_or_refused",
     ],
-    "No command uses the network, unless `--engine spark` is used with remote paths or a remote master.": [
+    "No command uses the network, unless it is given a path on an object store, such as `s3://`, or `--engine spark` "
+    "with remote paths or a remote master.": [
         "tests/test_security.py::test_nobody_is_called",
         "tests/test_security.py::test_no_module_knows_the_network",
     ],
     "Outputs are written to a temporary file in the same folder and renamed when they are complete.": [
         "tests/storage/test_files.py::test_killed_at_any_moment",
         "tests/storage/test_files.py::test_full_disk",
+    ],
+    "On an object store they are uploaded in one step.": [
+        "tests/storage/test_object_store.py::test_a_failure_leaves_what_was_there"
     ],
 }
 
@@ -112,7 +116,7 @@ def test_no_module_knows_the_network() -> None:
         assert not imported(tree) & {"socket", "urllib", "http", "requests", "httpx", "ftplib", "smtplib"}, file
 
 
-@pytest.mark.parametrize("scheme", ["http", "https", "s3", "hf"])
+@pytest.mark.parametrize("scheme", ["http", "https", "hdfs", "hf"])
 def test_nobody_is_called(scheme: str, tmp_path: Path) -> None:
     """A path on another host is an error, and that host hears nothing."""
     with socket.create_server(("127.0.0.1", 0)) as server:

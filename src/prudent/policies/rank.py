@@ -37,7 +37,7 @@ from prudent.policies.rules.match import bind
 from prudent.policies.rules.rules import read_rules
 from prudent.policies.scorer import Groups
 from prudent.policies.tables import CONTEXTS, LISTS, SCORES, Rows, append, evened, means, terms
-from prudent.storage.files import check_output
+from prudent.storage.files import check_output, check_target
 from prudent.storage.manifest import Manifest, Source
 
 if TYPE_CHECKING:
@@ -196,6 +196,7 @@ def check_outputs(
 
     `also` are further files, by name, where inputs may be patterns and folders.
     """
+    check_target(to)
     read = [*also, *(file for table in inputs if is_paths(table) for file in named_files(table))]
     check_output(to, read)
     if scores is not None:

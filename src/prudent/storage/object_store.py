@@ -13,11 +13,14 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
-from prudent.base.errors import UsageError, WriteError
+from prudent.base.errors import LogError, UsageError, WriteError
 from prudent.storage import filesystem
 from prudent.storage.delta import DELTA_LOG, live_files, refuse_iceberg
 from prudent.storage.files import TemporaryFolder, writing_temporary
 from prudent.storage.filesystem import Location, locate, reason
+
+STORES = ("s3", "s3a", "s3n", "gs", "gcs", "abfs", "abfss")
+"""Schemes of object stores; no other name makes this process call anybody."""
 
 _Seen = tuple[int, int | None]  # bytes, and the time of the last change in nanoseconds
 _copies: dict[Path, tuple[str, _Seen]] = {}
@@ -32,6 +35,10 @@ def uri_of(name: str | os.PathLike[str]) -> str:
 def fetched(name: str | os.PathLike[str]) -> list[Path]:
     """Copies of the files that a URI names, a folder of Parquet files, a Delta table or a pattern."""
     uri = uri_of(name)
+    if uri.partition(":")[0] not in (*STORES, "file"):
+        raise LogError(
+            f"{uri} is not a path on this machine. Spark reads it: engine=prudent.Spark(...) (--engine spark)."
+        )
     _check_installed(uri)
     return [_copy(file) for file in _lake(locate(uri)) or filesystem.find(uri)]
 
@@ -71,6 +78,10 @@ def check_reachable(target: str | os.PathLike[str]) -> None:
     from pyarrow.fs import FileType
 
     uri = uri_of(target)
+    if uri.partition(":")[0] not in (*STORES, "file"):
+        raise UsageError(
+            f"{uri} is not a path on this machine. Spark writes there: engine=prudent.Spark(...) (--engine spark)."
+        )
     _check_installed(uri)
     place = locate(uri)
     if place.local is not None:
