@@ -14,7 +14,7 @@ from prudent.cli.output import busy, print_json, print_table, say
 
 @command("compact", "Daily")
 def compact_command(
-    folder: Annotated[Path, typer.Argument(help="Folder of counts, with a folder for each day.")],
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Folder of counts, with a folder for each day.")],
     before: Annotated[
         str, typer.Option(help="Merge the days before this date, or an age such as 90d, in days before the newest day.")
     ],

@@ -14,9 +14,9 @@ from prudent.cli.output import busy, out, say
 
 @command("demo", "Try it")
 def demo_command(
-    folder: Annotated[Path, typer.Argument(help="Folder for the log, the counts and the policy.")] = Path(
-        "prudent-demo"
-    ),
+    folder: Annotated[
+        Path, typer.Argument(metavar="FOLDER", help="Folder for the log, the counts and the policy.")
+    ] = Path("prudent-demo"),
     seed: Seed = None,
 ) -> None:
     """Try everything on a simulated log, whose best lists are known."""

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 @command("diff", "Daily")
 def diff_command(
-    old: Annotated[Path, typer.Argument(help="The policy before.")],
-    new: Annotated[Path, typer.Argument(help="The policy after.")],
+    old: Annotated[Path, typer.Argument(metavar="OLD", help="The policy before.")],
+    new: Annotated[Path, typer.Argument(metavar="NEW", help="The policy after.")],
     scores: Annotated[
         tuple[Path, Path] | None,
         typer.Option(metavar="OLD NEW", help="Their scores, which explain why an item entered or left a list."),

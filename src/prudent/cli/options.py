@@ -26,6 +26,9 @@ app = typer.Typer(
 )
 
 
+PANELS = ("Log", "Groups and features", "Days", "Engine")  # of the help, in this order, below those without a name
+
+
 def option(*names: str, panel: str | None = None, **settings: Any) -> Any:
     """An option in a panel of the help."""
     return typer.Option(*names, rich_help_panel=panel, **settings)
@@ -101,7 +104,7 @@ Reward = Annotated[
     option(
         "--reward",
         metavar="NAME",
-        help="clicks on a list; any-click: whether it has one; evaluate, gate: or a column with what clicks earned.",
+        help="What a list earns: clicks, any-click (whether it has one); evaluate, gate: or a column of rewards.",
     ),
 ]
 Propensity = Annotated[
@@ -264,24 +267,35 @@ def command(name: str, panel: str) -> Callable[[Callable[..., None]], Callable[.
     def add(function: Callable[..., None]) -> Callable[..., None]:
         parameters = inspect.signature(function).parameters.values()
         groups: dict[str, Any] = {p.name: p.annotation for p in parameters if is_dataclass(p.annotation)}
-        options = [
-            inspect.Parameter(f.name, inspect.Parameter.KEYWORD_ONLY, default=f.default, annotation=f.type)
-            for group in groups.values()
-            for f in fields(group)
-        ]
-        own = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in parameters if p.name not in groups]
+        options = sorted((one for p in parameters for one in _options(p)), key=_panel)
 
         @wraps(function)
         def spread(**values: Any) -> None:
             made = {n: group(**{f.name: values.pop(f.name) for f in fields(group)}) for n, group in groups.items()}
             function(**values, **made)
 
-        spread.__signature__ = inspect.Signature([*own, *options])  # type: ignore[attr-defined]
-        spread.__annotations__ = {p.name: p.annotation for p in [*own, *options]}
+        spread.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined]
+        spread.__annotations__ = {p.name: p.annotation for p in options}
         app.command(name, rich_help_panel=panel, cls=_Command)(spread)
         return function
 
     return add
+
+
+def _options(parameter: inspect.Parameter) -> list[inspect.Parameter]:
+    """A parameter of a command as options of its own: one, or those of its group."""
+    if not is_dataclass(parameter.annotation):
+        return [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)]
+    return [
+        inspect.Parameter(f.name, inspect.Parameter.KEYWORD_ONLY, default=f.default, annotation=f.type)
+        for f in fields(parameter.annotation)
+    ]
+
+
+def _panel(parameter: inspect.Parameter) -> int:
+    """The place of its panel in the help; options of one panel keep the order of the signature."""
+    panel = getattr(parameter.annotation.__metadata__[0], "rich_help_panel", None)
+    return PANELS.index(panel) if panel else -1
 
 
 class _Command(TyperCommand):

@@ -32,8 +32,8 @@ def report_command(
     log: HoldoutLog,
     to: To,
     columns: LogOptions,
-    rule: GateOptions,
     days: DayOptions,
+    *,
     scores: Annotated[
         Path | None, typer.Option(help="Scores of the policy (rank --scores), which explain items that are not listed.")
     ] = None,
@@ -59,6 +59,7 @@ def report_command(
     confidence: Annotated[
         float | None, option("--confidence", parser=fraction, help="Confidence level of the intervals and the gate.")
     ] = None,
+    rule: GateOptions,
     seed: Seed = None,
     as_json: Json = False,
 ) -> None:

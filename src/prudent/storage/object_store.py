@@ -37,7 +37,8 @@ def fetched(name: str | os.PathLike[str]) -> list[Path]:
     uri = uri_of(name)
     if uri.partition(":")[0] not in (*STORES, "file"):
         raise LogError(
-            f"{uri} is not a path on this machine. Spark reads it: engine=prudent.Spark(...) (--engine spark)."
+            f"{uri} is not a path on this machine. Spark reads it: engine=prudent.Spark(...) (--engine spark). Without "
+            "Spark: s3://, gs:// and abfs://."
         )
     _check_installed(uri)
     return [_copy(file) for file in _lake(locate(uri)) or filesystem.find(uri)]
@@ -80,7 +81,8 @@ def check_reachable(target: str | os.PathLike[str]) -> None:
     uri = uri_of(target)
     if uri.partition(":")[0] not in (*STORES, "file"):
         raise UsageError(
-            f"{uri} is not a path on this machine. Spark writes there: engine=prudent.Spark(...) (--engine spark)."
+            f"{uri} is not a path on this machine. Spark writes there: engine=prudent.Spark(...) (--engine spark). "
+            "Without Spark: s3://, gs:// and abfs://."
         )
     _check_installed(uri)
     place = locate(uri)
