@@ -55,9 +55,9 @@ def draw(kind: str, users: str, correlation: float, seed: int) -> tuple[World, L
     match = rng.standard_normal(items.shape)
     away = np.log(price) - 3
     effect = 0.5 * rating + 0.4 * of_category[category] - 0.3 * (away**2 - 1) / np.sqrt(2)
-    told = (effect[items] + 0.5 * match) * (kind == "features tell")
+    explained = (effect[items] + 0.5 * match) * (kind == "features tell")
     noise = 0.7 if kind == "features tell" else 1.1
-    logit = -2.2 + told + noise * rng.standard_normal(items.shape)
+    logit = -2.2 + explained + noise * rng.standard_normal(items.shape)
     seen = lists_per_context(CONTEXTS, rng)
     standard = (logit - logit.mean()) / logit.std()
     score = correlation * standard + np.sqrt(1 - correlation**2) * rng.standard_normal(items.shape)
