@@ -128,6 +128,15 @@ def test_noise_changes_no_list(folder: Path, model: str) -> None:
     )
 
 
+def test_one_feature_says_and_more_say() -> None:
+    def sentence(*names: str) -> str:
+        features = {"enough": True, "leak": False, "shares": dict.fromkeys(names, 0.0)}
+        return feature_sentences({"features": features, "prior": {}}, "ridge")[0]
+
+    assert sentence("price").startswith("ridge: price says nothing about")
+    assert sentence("price", "kind").startswith("ridge: price and kind say nothing about")
+
+
 def test_a_feature_made_from_the_log_is_found(folder: Path, tables: list[Path], model: str) -> None:
     with pytest.warns(prudent.PrudentWarning, match="know the clicks"):
         leak = prudent.rank(
@@ -204,6 +213,23 @@ def test_odd_values_of_a_request_are_values(policy: prudent.Policy) -> None:
     for kind in (None, "", "a stranger", 7, True, float("nan"), [1], {"x": 1}):
         found = policy.rank_new("q", ["a"], {"kind": [kind], "price": [None], "match": [True]})
         assert np.isfinite(found.lower).all()
+
+
+def test_numbers_beyond_reason_are_kept_by_the_file(folder: Path, model: str, tmp_path: Path) -> None:
+    """A feature that is 1e60 by mistake: the policy can be read again, and a request has what a table has."""
+    items = pq.read_table(folder / "items.parquet").select(["item", "price"])
+    price = items["price"].to_numpy()
+    odd = np.where(price < np.quantile(price, 0.5), price * 1e60, -1e90)  # dear ones are far below
+    pq.write_table(items.set_column(1, "price", pa.array(odd)), tmp_path / "odd.parquet")
+    settings: dict[str, Any] = {"candidates": folder / "candidates.parquet", "unseen": True}
+    file = tmp_path / "p.parquet"
+    made = prudent.rank(
+        folder / "log.parquet", PBM, features=tmp_path / "odd.parquet", feature_model=model, to=file, **settings
+    )
+    assert made.manifest.results["fitted"]["prior"]["by_group"]["features"]["slope"] > 0
+    frame = made.to_frame()
+    best = prudent.Policy.read(file).rank_new("new", items["item"].to_pylist(), {"price": odd})
+    np.testing.assert_allclose(best.lower[:LENGTH], frame[frame["context"] == "new"]["lower"].to_numpy(), rtol=1e-12)
 
 
 def test_a_request_is_quick(policy: prudent.Policy) -> None:

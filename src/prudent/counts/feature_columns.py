@@ -13,6 +13,9 @@ MOST_LEVELS = 1_000
 """Levels of a category that are told apart; the others, which are rarer, are one."""
 
 
+_LARGEST = 9e18  # larger numbers are as large: what fitted models keep of them fits 64 bits
+
+
 @dataclass(frozen=True, eq=False)
 class Numeric:
     """Numbers; NaN where there is none."""
@@ -52,6 +55,11 @@ def size_of(features: Features) -> int:
     """How many pairs there are."""
     first = features[0]
     return len(first.values if isinstance(first, Numeric) else first.codes)
+
+
+def in_range(name: str, values: FloatArray) -> Numeric:
+    """Numbers, of which the largest are as large as one another, in tables and in requests alike."""
+    return Numeric(name, np.clip(values, -_LARGEST, _LARGEST))
 
 
 def in_codes(name: str, texts: Sequence[str | None], levels: tuple[str, ...]) -> Categorical:

@@ -15,7 +15,7 @@ import numpy as np
 from prudent.base.arrays import IntArray
 from prudent.base.errors import LogError, UsageError
 from prudent.base.text import several
-from prudent.counts.feature_columns import MISSING, MOST_LEVELS, Categorical, Feature, Features, Numeric, take
+from prudent.counts.feature_columns import MISSING, MOST_LEVELS, Categorical, Feature, Features, Numeric, in_range, take
 from prudent.counts.groupings import combined, keys_unless_empty
 from prudent.counts.groups import NO_GROUP
 from prudent.counts.index import Part, typed_names
@@ -29,7 +29,6 @@ from prudent.storage.run import NameColumn
 
 MOST_COLUMNS = 100
 """Features, in all tables; a model of more is better fitted elsewhere, and its prediction a feature here."""
-_LARGEST = 1e100  # larger numbers are as large
 _NUMBERS = (*INTEGERS, "HUGEINT", "UHUGEINT", "FLOAT", "DOUBLE")
 FOLDS = 5
 """Of contexts, by their names."""
@@ -233,7 +232,7 @@ def _numeric(table: FeatureTable, name: str, column: NameColumn) -> Numeric:
         raise LogError(
             f"The feature {name!r} of {table.name} has {several(infinite, 'infinite number')}: leave them empty."
         )
-    return Numeric(name, np.append(np.clip(column.values, -_LARGEST, _LARGEST), np.nan))
+    return in_range(name, np.append(column.values, np.nan))
 
 
 def _categorical(connection: duckdb.DuckDBPyConnection, name: str, column: str, texts: NameColumn) -> Categorical:

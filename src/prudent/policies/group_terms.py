@@ -36,7 +36,8 @@ def feature_sentences(fitted: Mapping[str, Any], model: str) -> list[str]:
         return [f"{model}: {knows_too_much(names)}"]
     term = fitted["prior"].get("by_group", {}).get("features", {})
     if not term.get("slope"):
-        return [f"{model}: {names} say nothing about clicks in other contexts; not used."]
+        say = "says" if len(features["shares"]) == 1 else "say"
+        return [f"{model}: {names} {say} nothing about clicks in other contexts; not used."]
     shares = sorted(features["shares"].items(), key=lambda share: -share[1])
     most = ", ".join(f"{name} {percent(share, 0)}" for name, share in shares if share >= _LITTLE)
     least = ", ".join(name for name, share in shares if share < _LITTLE)

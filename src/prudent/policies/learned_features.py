@@ -10,7 +10,7 @@ from prudent.base.errors import UsageError
 from prudent.base.strict_json import typed
 from prudent.bounds.feature_models import feature_models
 from prudent.bounds.features import SIGNAL, Learned, restored
-from prudent.counts.feature_columns import Categorical, Feature, Features, Numeric, in_codes
+from prudent.counts.feature_columns import Categorical, Feature, Features, in_codes, in_range
 from prudent.counts.groups import Signals
 from prudent.policies.feature_signals import LEARNED, FeatureSignals
 
@@ -83,7 +83,7 @@ class LearnedFeatures:
             raise UsageError(f"{kind.name} is a number: not all of its values are.") from None
         if np.isinf(numbers).any() or numbers.ndim != 1:
             raise UsageError(f"{kind.name} is a number: it may be missing (None), but not infinite.")
-        return Numeric(kind.name, numbers)
+        return in_range(kind.name, numbers)
 
     def signal(self, features: Features) -> Signals | None:
         """What the model says of them."""
