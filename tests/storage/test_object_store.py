@@ -80,6 +80,24 @@ def test_an_object_that_changes_is_copied_again(store: Any, log: Path, tmp_path:
     assert prudent.count("s3://shop/one.parquet").tally.lists == 70
 
 
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        (["a//b.parquet"], r"Cannot read s3://shop/odd/a//b\.parquet: Empty path component"),
+        (["_delta_log/"], r"Cannot read s3://shop/odd as a table of Delta Lake: its _delta_log has no file"),
+        (["_delta_log/0.json", "_delta_log/../../../../x.json"], r"x\.json has '\.\.' in its name"),
+    ],
+)
+def test_odd_names_of_objects_are_named(store: Any, keys: list[str], message: str) -> None:
+    """Whoever names the objects of a bucket chooses neither a traceback nor where on this machine copies are."""
+    for key in keys:
+        store.put_object(Bucket="shop", Key=f"odd/{key}", Body=b"{}")
+    with pytest.raises(LogError, match=message):
+        prudent.count("s3://shop/odd")
+    for key in keys:
+        store.delete_object(Bucket="shop", Key=f"odd/{key}")
+
+
 def test_a_failure_leaves_what_was_there(store: Any, log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store.put_object(Bucket="shop", Key="keep.parquet", Body=b"old")
 

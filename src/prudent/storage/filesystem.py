@@ -111,7 +111,8 @@ def below(place: Location, *, hidden: bool = False) -> list[Location]:
     return [
         file
         for file in _listing(place)
-        if hidden or not any(part[0] in "._" for part in file.path.removeprefix(place.path).strip("/").split("/"))
+        if hidden
+        or not any(part.startswith((".", "_")) for part in file.path.removeprefix(place.path).strip("/").split("/"))
     ]
 
 

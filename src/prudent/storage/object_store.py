@@ -53,6 +53,8 @@ def _lake(place: Location) -> list[Location]:
     if not filesystem.exists(log):
         return []
     copies = [_copy(file) for file in filesystem.below(log, hidden=True)]
+    if not copies:
+        raise LogError(f"Cannot read {place.name} as a table of Delta Lake: its {DELTA_LOG} has no file.")
     return [place.child(name) for name in live_files(copies[0].parent.parent, place.name)]
 
 
@@ -115,6 +117,8 @@ def _copy(place: Location) -> Path:
 
     if place.local is not None:
         return place.local
+    if ".." in place.path.split("/"):  # whoever names objects may not choose where on this machine copies are
+        raise LogError(f"{place.name} has '..' in its name: copy it to another one.")
     to = _folder().path / place.name.replace("://", "/").lstrip("/")
     with filesystem.reading(place.name):
         seen = _look(place)
