@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import prudent
-from prudent.base.errors import UsageError
+from prudent.base.errors import LogError, UsageError
 from tests.command import run
 from tests.logs.visits import BOTS, kept, visits
 
@@ -51,6 +51,30 @@ def test_each_reason_is_counted() -> None:
         "lists beyond 4 clicks of a user": len(people) - len(capped),
     }
     assert tally.rejected == {}
+
+
+@pytest.mark.parametrize("extra", [{}, {"reward": "worth"}, {"segment": "device"}, {"propensity": "chance"}])
+def test_holdouts_count_what_is_left_out(extra: dict[str, str]) -> None:
+    """However their lists are read."""
+    rows = [
+        {"who": f"u{n % 9}", "at": f"2026-11-{n % 7 + 1:02d} 10:00:00", "context": "q", "items": ["i", "j"],
+         "clicks": [1, 0], "worth": [2, 0], "device": "phone", "chance": 0.5}
+        for n in range(200)
+    ]  # fmt: skip
+    policy = prudent.Policy.from_table(pa.Table.from_pylist(rows[:1]), items="items")
+    settings: dict[str, Any] = {**NAMES, **extra, "leave_out": "duplicates"}
+    reward = {"reward": "clicks", **{key: value for key, value in extra.items() if key == "reward"}}
+    made = prudent.evaluate(policy, pa.Table.from_pylist(rows), estimator="snips", **{**settings, **reward})
+    tally = made.manifest.sources["holdout"].tally
+    assert (tally.lists, tally.left_out) == (63, {"duplicate lists": 137})
+
+
+def test_a_log_of_which_nothing_is_left_says_why() -> None:
+    rows = [{"who": "u", "context": "q", "items": ["i", "j"], "clicks": [1, 1]} for _ in range(9)]
+    with pytest.raises(
+        LogError, match=r"Not one list of the Table is left: 9 lists beyond 1 clicks of a user were left"
+    ):
+        prudent.count(pa.Table.from_pylist(rows), user="who", max_user_clicks=1)
 
 
 def test_a_limit_leaves_click_rates_as_they_are() -> None:

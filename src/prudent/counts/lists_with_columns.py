@@ -37,7 +37,7 @@ def read_with_columns(log: Log, engine: DuckDB, *, max_rejected: float) -> tuple
     file = folder.path / "lists.parquet"
     keys = list_columns(log)
     tally = engine.lists(log, f"select {keys}, count(*) as n from shown group by {keys}", file)
-    tally = replace(tally, left_out=log.left_out)
+    tally = replace(tally, left_out={**log.left_out, **tally.left_out})
     check_tally(tally, log, max_rejected)
     if not tally.lists:
         return tally, None

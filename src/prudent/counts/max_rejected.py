@@ -1,6 +1,7 @@
 """How many rejected lists a log may have before reading it stops."""
 
 from prudent.base.errors import LogError, UsageError
+from prudent.logs.hygiene import leaves_out
 from prudent.logs.log import Log
 from prudent.storage.manifest import Tally
 
@@ -17,6 +18,9 @@ def check_max_rejected(max_rejected: float) -> None:
 def check_tally(tally: Tally, log: Log, max_rejected: float) -> None:
     """Raise where a log has no lists, or more than `max_rejected` of them are rejected."""
     everything = tally.lists + tally.rejected_lists
+    if everything == 0 and leaves_out(log) and tally.left_out:
+        out = " and ".join(f"{n:,} {what}" for what, n in tally.left_out.items())
+        raise LogError(f"Not one {tally.unit} of {log.name} is left: {out} were left out, as you asked.")
     if everything == 0:
         raise LogError(f"{log.name} has no {tally.unit}s: there is not a single row in it.")
     if tally.share_rejected > max_rejected:
