@@ -146,6 +146,12 @@ def test_more_that_is_refused(tmp_path: Path) -> None:
     table = pa.table({"item": ["a"], "n": [1]})
     with pytest.raises(LogError, match="both have a feature 'n'"):
         read(table, table)
+    for name, other in (("a", {"n": [1]}), ("b", {"x": [1]})):
+        pq.write_table(pa.table({"item": [name], **other}), tmp_path / f"{name}.parquet")
+    with pytest.raises(
+        LogError, match=r"b\.parquet has other columns than .*: n, x are not in all of them\. Name tables"
+    ):
+        read(str(tmp_path / "*.parquet"))
     with pytest.raises(UsageError, match="features is empty"):
         read_features([], ("context",), DuckDB(), TEXT)
     with pytest.raises(LogError, match="has the column item, or query and market, or all of them"):

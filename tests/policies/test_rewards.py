@@ -128,7 +128,7 @@ def test_counts_without_the_reward_and_what_does_not_know_rewards() -> None:
             ranked(wrong)
     with pytest.raises(UsageError, match="have no grades"):
         prudent.judge(counts)
-    with pytest.raises(PolicyError, match="no fitted prior"):
+    with pytest.raises(PolicyError, match="no fitted prior: it was ranked by the reward margin"):
         prudent.rank(counts).rank_new(77, [1, 2])
     with pytest.raises(PolicyError, match="exploring prices clicks"):
         prudent.explore(prudent.rank(counts), counts)

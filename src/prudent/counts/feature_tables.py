@@ -58,6 +58,11 @@ class FeatureTable(Table):
                     f"{' and '.join(self.context)}, or all of them. It has: {', '.join(columns) or 'no columns'}."
                 )
             self.found[:] = columns
+        if odd := sorted(set(columns) ^ set(self.found)):
+            raise LogError(
+                f"{where} has other columns than the files before it in {self.name}: {', '.join(odd)[:200]} "
+                f"{'is' if len(odd) == 1 else 'are'} not in all of them. Name tables one by one (--features)."
+            )
         super().check_columns(columns, where)
 
     @property

@@ -166,6 +166,11 @@ class Policy(Lookup, Result):
         >>> policy.rank_new("a new query", ["i1", "i2"]).items
         ['i1', 'i2']
         """
+        if self.prior is None and self.reward:
+            raise PolicyError(
+                f"This policy has no fitted prior: it was ranked by the reward {self.reward}. Requests are ranked by a "
+                "policy that was ranked by clicks."
+            )
         if self.prior is None:
             raise PolicyError("This policy has no fitted prior. Rank with bound=anchored, and read its own file.")
         return self.prior.rank(context if isinstance(context, str) else index(context), candidates, features)
