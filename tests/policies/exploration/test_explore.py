@@ -211,7 +211,7 @@ def test_draws_have_the_probabilities(policy: prudent.Policy) -> None:
 def test_what_is_no_file_of_an_exploration(policy: prudent.Policy, tmp_path: Path) -> None:
     path = tmp_path / "lists.parquet"
     policy.write(tmp_path / "policy.parquet")
-    with pytest.raises(PolicyError, match="is no exploration"):
+    with pytest.raises(PolicyError, match="has no exploration: prudent explore writes"):
         prudent.Exploration.read(tmp_path / "policy.parquet")
     prudent.explore(policy, to=path)
     whole = path.read_bytes()

@@ -9,21 +9,14 @@ from typing import Any, NamedTuple, SupportsIndex
 import duckdb
 import numpy as np
 
-from prudent.base.errors import PolicyError, UnknownContextError
+from prudent.base.errors import UnknownContextError
 from prudent.base.results import Result
 from prudent.base.spec import check_number
 from prudent.base.text import Column, Columns, Rows, number, percent, several
-from prudent.engines.duckdb.engine import DuckDB
-from prudent.engines.duckdb.open import INTEGERS
-from prudent.logs.formats import find_files
 from prudent.policies.exploration.price import PURPOSES
 from prudent.policies.export.base import WEIGHTED
-from prudent.policies.files import check_bytes
-from prudent.storage.files import check_not_read, replacing
-from prudent.storage.locks import unchanged
+from prudent.policies.table_file import FRACTION, NAME, TEXT, WHOLE, TableFile
 from prudent.storage.manifest import Manifest
-from prudent.storage.parquet import write_parquet
-from prudent.storage.quoting import file_text
 
 _COLUMNS = (
     Column("context", object),
@@ -48,6 +41,15 @@ _WRONG_LISTS = (
 _WRONG_CONTEXTS = (
     f"select count(*) from (select context, abs(sum(probability) - 1) > {_ROUNDING} as off, min(variant) <> 0 as bare, "
     "count(*) <> max(variant) + 1 as gaps from exploration where rank = 1 group by context) where off or bare or gaps"
+)
+
+_TYPES = {"context": NAME, "variant": WHOLE, "probability": FRACTION, "purpose": TEXT, "rank": WHOLE, "item": NAME}
+FILE = TableFile(
+    "exploration",
+    "prudent explore",
+    {name: _TYPES[name] for name in WEIGHTED},
+    "context, variant, rank",
+    (f"select count(*) from exploration where {_IMPOSSIBLE}", _WRONG_LISTS, _WRONG_CONTEXTS),
 )
 
 
@@ -84,33 +86,12 @@ class Exploration(Result):
     @classmethod
     def read(cls, path: str | PathLike[str]) -> "Exploration":
         """Read the file that `write` made."""
-        files = find_files([path])
-        if len(files) != 1:
-            raise PolicyError(f"{path} names {len(files)} files. Read one exploration at a time.")
-        file, connection = files[0], DuckDB().open()
-        rows = f"read_parquet({file_text(file)}, hive_partitioning = false)"
-        try:
-            with unchanged(files, PolicyError):  # rows and manifest are of one file
-                check_bytes(connection, files)
-                if not has_exploration(connection, file):
-                    raise PolicyError(f"{file} is no exploration. Write one with prudent explore.")
-                connection.execute(f"create temp table exploration as from {rows} order by context, variant, rank")
-                manifest = Manifest.read(file, "exploration")
-            wrong = [f"select count(*) from exploration where {_IMPOSSIBLE}", _WRONG_LISTS, _WRONG_CONTEXTS]
-            faults = sum(connection.execute(query).fetchall()[0][0] for query in wrong)
-        except duckdb.Error as error:
-            raise PolicyError(f"Cannot read {file} as an exploration: {str(error).splitlines()[0]}") from error
-        if faults or manifest is None or not _has_summary(manifest):
-            raise PolicyError(f"{file} is not as prudent explore wrote it. Write or copy it again.")
-        return cls(connection, manifest, (file.resolve(),))
+        connection, manifest, file = FILE.read(path, _has_summary)
+        return cls(connection, manifest, (file,))
 
     def write(self, path: str | PathLike[str]) -> None:
         """Write it to a Parquet file with its manifest in the footer and beside it."""
-        check_not_read(path, self.files)
-        with replacing(path) as part:
-            rows = "from exploration order by context, variant, rank"
-            write_parquet(self.connection, rows, part, footer=self.manifest.footer)
-        self.manifest.write(path)
+        FILE.write(self.connection, self.manifest, path, self.files)
 
     def draw(self, context: str | SupportsIndex, at: float) -> Drawn:
         """The variant of a context at this place between 0 and 1: show its items, and log its probability.
@@ -143,7 +124,7 @@ class Exploration(Result):
 
     def relation(self) -> duckdb.DuckDBPyRelation:
         """The same as a DuckDB relation."""
-        return self.connection.sql("from exploration order by context, variant, rank")
+        return FILE.relation(self.connection)
 
     @property
     def summary(self) -> Mapping[str, Any]:
@@ -204,15 +185,3 @@ def _has_summary(manifest: Manifest) -> bool:
     numbers.append(manifest.settings.get("budget"))
     known = all(type(one) in (int, float) for one in numbers)
     return known and all(one is None or type(one) in (int, float) for one in errors)
-
-
-def has_exploration(connection: duckdb.DuckDBPyConnection, file: str | PathLike[str]) -> bool:
-    """Whether a file has the columns of an exploration."""
-    try:
-        described = connection.execute(f"describe from read_parquet({file_text(Path(file))})").fetchall()
-    except duckdb.Error:
-        return False
-    kinds: dict[str, Any] = {row[0]: row[1] for row in described}
-    if tuple(kinds) != WEIGHTED or kinds["probability"] != "DOUBLE" or kinds["purpose"] != "VARCHAR":
-        return False
-    return {kinds["variant"], kinds["rank"]} <= set(INTEGERS)

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from prudent.engines.duckdb.engine import DuckDB
-from prudent.policies.exploration.exploration import Exploration, has_exploration
+from prudent.policies.exploration.exploration import FILE, Exploration
 from prudent.policies.export.base import Format, formats
 from prudent.policies.export.writing import check_name_types, format_by_ending, opened_rows, write_parts
 from prudent.storage.files import check_output
@@ -15,12 +15,7 @@ from prudent.storage.quoting import file_text
 
 def is_exploration(source: Any) -> bool:
     """Whether this is an exploration, or the path of a file of one."""
-    if not isinstance(source, str | PathLike):
-        return isinstance(source, Exploration)
-    if not Path(source).is_file():
-        return False
-    with DuckDB().connect() as connection:
-        return has_exploration(connection, source)
+    return FILE.is_in(source) if isinstance(source, str | PathLike) else isinstance(source, Exploration)
 
 
 def export_exploration(

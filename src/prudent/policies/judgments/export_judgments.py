@@ -10,7 +10,7 @@ from prudent.engines.duckdb.engine import DuckDB
 from prudent.policies.export.base import Format
 from prudent.policies.export.writing import check_name_types, format_by_ending, opened_rows, write_parts
 from prudent.policies.judgments.formats import judgment_formats
-from prudent.policies.judgments.judgments import Judgments, as_judgments, has_judgments
+from prudent.policies.judgments.judgments import FILE, Judgments, as_judgments
 from prudent.storage.files import check_output
 from prudent.storage.manifest import Manifest
 from prudent.storage.quoting import file_text
@@ -18,12 +18,7 @@ from prudent.storage.quoting import file_text
 
 def is_judgments(source: Any) -> bool:
     """Whether these are judgments, or the path of a file of them."""
-    if not isinstance(source, str | PathLike):
-        return isinstance(source, Judgments)
-    if not Path(source).is_file():
-        return False
-    with DuckDB().connect() as connection:
-        return has_judgments(connection, source)
+    return FILE.is_in(source) if isinstance(source, str | PathLike) else isinstance(source, Judgments)
 
 
 def export_judgments(

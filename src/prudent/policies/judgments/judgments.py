@@ -8,22 +8,15 @@ from typing import Any
 
 import duckdb
 
-from prudent.base.errors import PolicyError, UsageError
+from prudent.base.errors import UsageError
 from prudent.base.results import Result
 from prudent.base.spec import as_number, whole_number
 from prudent.base.text import Column, Columns, Rows, number, percent, several
-from prudent.engines.duckdb.engine import DuckDB
-from prudent.engines.duckdb.open import INTEGERS
-from prudent.logs.formats import find_files
-from prudent.policies.files import check_bytes
 from prudent.policies.judgments.grades import GRADES
 from prudent.policies.judgments.ndcg import Ndcg, join, ndcg_interval
 from prudent.policies.policy import Policy, as_policy
-from prudent.storage.files import check_not_read, replacing
-from prudent.storage.locks import unchanged
+from prudent.policies.table_file import FRACTION, NAME, WHOLE, TableFile
 from prudent.storage.manifest import Manifest
-from prudent.storage.parquet import write_parquet
-from prudent.storage.quoting import file_text
 
 _FLOATS = ("confidence", "mean", "lower", "upper", "deviation", "positive", "negative")
 COLUMNS = ("context", "item", "grade", *_FLOATS, "impressions")
@@ -44,6 +37,18 @@ _IMPOSSIBLE = " or ".join(
     ]
 )
 """In SQL, whether a row cannot be a judgment."""
+
+_TYPES = {"context": NAME, "item": NAME, "grade": WHOLE, "impressions": WHOLE}
+FILE = TableFile(
+    "judgments",
+    "prudent judge",
+    {name: _TYPES.get(name, FRACTION) for name in COLUMNS},
+    "context, item",
+    (
+        f"select count(*) from judgments where {_IMPOSSIBLE}",
+        "select count(*) - count(distinct (context, item)) from judgments",
+    ),
+)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -68,34 +73,12 @@ class Judgments(Result):
     @classmethod
     def read(cls, path: str | PathLike[str]) -> "Judgments":
         """Read judgments from the file that `write` made."""
-        files = find_files([path])
-        if len(files) != 1:
-            raise PolicyError(f"{path} names {len(files)} files. Read one file of judgments at a time.")
-        file, connection = files[0], DuckDB().open()
-        rows = f"read_parquet({file_text(file)}, hive_partitioning = false)"
-        try:
-            with unchanged(files, PolicyError):  # rows and manifest are of one file
-                check_bytes(connection, files)
-                if not has_judgments(connection, file):
-                    raise PolicyError(f"{file} has no judgments. Write them with prudent judge.")
-                connection.execute(f"create temp table judgments as from {rows} order by context, item")
-                manifest = Manifest.read(file, "judgments")
-            query = f"select (select count(*) from judgments where {_IMPOSSIBLE}), count(*), "
-            query += "count(distinct (context, item)) from judgments"
-            ((wrong, all_rows, distinct),) = connection.execute(query).fetchall()
-        except duckdb.Error as error:
-            raise PolicyError(f"Cannot read {file} as judgments: {str(error).splitlines()[0]}") from error
-        if wrong or distinct != all_rows or manifest is None or not _is_thresholds(manifest.settings.get("thresholds")):
-            raise PolicyError(f"{file} is not as prudent judge wrote it. Write or copy it again.")
-        return cls(connection, manifest, (file.resolve(),))
+        connection, manifest, file = FILE.read(path, lambda found: _is_thresholds(found.settings.get("thresholds")))
+        return cls(connection, manifest, (file,))
 
     def write(self, path: str | PathLike[str]) -> None:
         """Write them to a Parquet file with its manifest in the footer and beside it."""
-        check_not_read(path, self.files)
-        with replacing(path) as part:
-            rows = "from judgments order by context, item"  # the bytes depend on the order in which rows arrive
-            write_parquet(self.connection, rows, part, footer=self.manifest.footer)
-        self.manifest.write(path)
+        FILE.write(self.connection, self.manifest, path, self.files)
 
     @property
     def thresholds(self) -> tuple[float, ...]:
@@ -113,7 +96,7 @@ class Judgments(Result):
 
     def relation(self) -> duckdb.DuckDBPyRelation:
         """The judgments as a DuckDB relation, in the order of contexts and items."""
-        return self.connection.sql("from judgments order by context, item")
+        return FILE.relation(self.connection)
 
     @property
     def summary(self) -> dict[str, Any]:
@@ -182,17 +165,6 @@ def _is_thresholds(content: object) -> bool:
     if not isinstance(content, list) or not all(isinstance(value, float) for value in content):
         return False
     return len(content) == GRADES - 1 and content == sorted(content)
-
-
-def has_judgments(connection: duckdb.DuckDBPyConnection, file: str | PathLike[str]) -> bool:
-    """Whether a file has the columns of judgments."""
-    try:
-        described = connection.execute(f"describe from read_parquet({file_text(Path(file))})").fetchall()
-    except duckdb.Error:
-        return False
-    kinds: dict[str, Any] = {row[0]: row[1] for row in described}
-    numbers = all(kinds.get(name) == "DOUBLE" for name in _FLOATS)
-    return tuple(kinds) == COLUMNS and numbers and {kinds["grade"], kinds["impressions"]} <= set(INTEGERS)
 
 
 def as_judgments(source: Judgments | str | PathLike[str]) -> Judgments:
