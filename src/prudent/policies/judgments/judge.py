@@ -4,12 +4,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date
 from os import PathLike
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from prudent.base.errors import UsageError
-from prudent.bounds import Bound
+from prudent.bounds import Bound, bounds
+from prudent.bounds.base import OfRows
 from prudent.click_models import ClickModel
 from prudent.counts.count import as_counts
 from prudent.counts.index import Part
@@ -67,6 +68,9 @@ def judge(
     [('i1', 0), ('i2', 4)]
     """
     request = check_request(model, bound, None, 0, None)
+    if not request.bound.posterior:
+        others = [name for name in bounds if bounds[name].posterior]
+        raise UsageError(f"{request.bound} has no posterior. Judge by {', '.join(others[:-1])} or {others[-1]}.")
     given = None if thresholds is None else check_thresholds(thresholds)
     if not isinstance(engine, DuckDB | None):
         raise UsageError("judge runs on this machine. Count with Spark first, and judge the counts that it wrote.")
@@ -116,11 +120,9 @@ def _thresholds(plan: Plan, sample: Part) -> tuple[float, ...]:
 def _judged(plan: Plan, part: Part, thresholds: Sequence[float]) -> dict[str, Any]:
     """The columns of the judgments of some contexts."""
     evidence, scores = plan.score(part)
-    if scores.deviation is None:
-        raise UsageError("This bound has no posterior. Judge by anchored, bayes, eb, exposure or hierarchical.")
     row = np.flatnonzero(part.eligible)
     found = columns(evidence, scores, row)
-    deviation = scores.deviation(row)
+    deviation = cast(OfRows, scores.deviation)(row)  # `judge` takes a bound with a posterior
     grades = grade(found["mean"], thresholds)
     return {
         "context": part.contexts.take(part.cells.context[row]),
