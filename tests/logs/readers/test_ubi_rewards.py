@@ -47,6 +47,12 @@ def test_actions_add_up_as_in_a_loop(tmp_path: Path, events: list[tuple[int, str
     assert earned(log) == expected
 
 
+def test_the_order_of_weights_says_nothing(tmp_path: Path) -> None:
+    records = write(tmp_path / "records.ndjson", [query("q", ["a"]), event("click", "q", "a")])
+    one, other = (prudent.count(read_ubi(records, reward=text)) for text in ("click=1, cart=3", "cart=3,click=1.0"))
+    assert (one + other).tally.lists == 2
+
+
 def test_the_command_ranks_by_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """All items are clicked alike; what is bought comes first."""
     monkeypatch.chdir(tmp_path)
@@ -59,7 +65,7 @@ def test_the_command_ranks_by_them(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     Path("ubi.ndjson").write_text("".join(json.dumps(record) + "\n" for record in records))
     done = run("rank", "ubi.ndjson", "--format", "ubi", "--reward", "click=1,buy=20", "-o", "policy.parquet")
     assert done.code == 0, done.text
-    assert "The reward is click=1, buy=20" in done.text
+    assert "The reward is buy=20, click=1" in done.text
     assert prudent.Policy.read("policy.parquet")["shoes"][0] == "c"
     assert run("rank", "ubi.ndjson", "--format", "ubi", "--reward", "margin", "-o", "policy.parquet").code == 2
 

@@ -34,12 +34,12 @@ def weights_of(reward: str | Mapping[str, float]) -> dict[str, float]:
 
 
 def spelled(weights: Mapping[str, float]) -> str:
-    """The text that these weights are read from.
+    """The text that these weights are read from, in one order: days with the same weights add up.
 
     >>> spelled({"click": 1.0, "cart": 2.5})
-    'click=1, cart=2.5'
+    'cart=2.5, click=1'
     """
-    return ", ".join(f"{action}={str(weight).removesuffix('.0')}" for action, weight in weights.items())
+    return ", ".join(f"{action}={str(weight).removesuffix('.0')}" for action, weight in sorted(weights.items()))
 
 
 def _parts(reward: str) -> list[tuple[str, float]]:
