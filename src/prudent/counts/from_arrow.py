@@ -1,12 +1,14 @@
 """Rows of counts in an Arrow table, sorted by their keys, as arrays: how Spark's rows enter the same functions."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from prudent.counts.cells import Cells
-from prudent.counts.index import Part
+from prudent.counts.index import REWARDS_OF_UNITS, Part
 from prudent.storage.arrow import read, stream_of
+from prudent.storage.counts_file import REWARD_COLUMNS
 from prudent.storage.run import NameColumn
 
 if TYPE_CHECKING:
@@ -16,7 +18,8 @@ if TYPE_CHECKING:
 def part_from_arrow(table: "pa.Table", unit: int, *, named: bool = False) -> "tuple[Part, pa.Array, pa.Array]":
     """The cells of these rows, with n in full lists, and the names of contexts and of items of pairs, by number.
 
-    Rows at position 0 are candidates: they make a pair without a cell. The part has the names only if it is `named`.
+    Rows at position 0 are candidates: they make a pair without a cell. Where there are sums of rewards, those of a pair
+    add up over its rows. The part has the names only if it is `named`.
     """
     import pyarrow as pa
 
@@ -40,6 +43,10 @@ def part_from_arrow(table: "pa.Table", unit: int, *, named: bool = False) -> "tu
         more=array("more", bool)[shown],
         n=array("n", np.float64)[shown] / unit,
     )
+    if columns.keys() >= {*REWARD_COLUMNS}:
+        first = np.flatnonzero(new_pair)
+        sums = [np.add.reduceat(array(name, np.int64), first) for name in REWARD_COLUMNS]
+        cells = replace(cells, rewards=np.stack(sums, axis=1) / REWARDS_OF_UNITS)
     contexts = columns["context"].take(pa.array(np.flatnonzero(new_context)))
     items = columns["item"].take(pa.array(np.flatnonzero(new_pair)))
     part = Part(cells, np.bincount(pair, array("eligible", np.int64)) > 0)

@@ -28,6 +28,8 @@ from prudent.storage.quoting import file_text
 from prudent.storage.run import NO_NAMES, REWARD_UNITS, NameColumn, Run, starts_list
 
 _MOST_CELLS = 500_000  # of a part: its arrays take memory that earlier ones gave back
+REWARDS_OF_UNITS = np.array([REWARD_UNITS, REWARD_UNITS**2], float)
+"""By which the sums of rewards and of their squares are divided, which are those of thousandths."""
 _CANDIDATE = 0  # code of the cell that marks a pair that may be shown; no position is 0
 
 
@@ -115,7 +117,7 @@ class Index:
             size = np.bincount(pair[shown], minlength=len(size)).astype(np.uint32)
             code, n = code[shown], n[shown]
         # n is exact below 2⁵³ of its unit
-        rewards = None if run.rewards is None else run.rewards / np.array([REWARD_UNITS, REWARD_UNITS**2], float)
+        rewards = None if run.rewards is None else run.rewards / REWARDS_OF_UNITS
         cells = Cells(np.repeat(np.arange(len(run.pairs)), run.pairs), size, code, n / self.unit, rewards)
         return Part(cells, eligible, run.contexts, run.items)
 

@@ -60,10 +60,6 @@ def rank_on_spark(
     rules: Rules | None,
 ) -> Policy:
     """The policy of `prudent.rank`, written to a folder of part files."""
-    if counts.tally.reward:
-        raise UsageError(
-            "Spark does not rank by rewards yet: rank these counts on one machine, without --engine spark."
-        )
     if not isinstance(engine, Spark):
         raise UsageError(f"The engine is {engine!r}: prudent.DuckDB(...) or prudent.Spark(session).")
     if to is None:
@@ -75,7 +71,7 @@ def rank_on_spark(
     check_apart(target, files)
     unit = UNIT if counts.weights else 1
     weights = dict(zip(files, counts.weights or (1,) * len(files), strict=True))
-    with opened_counts(engine, weights, candidates) as contexts:
+    with opened_counts(engine, weights, unit, candidates, rewarded=bool(counts.tally.reward)) as contexts:
         if rules is not None:
             request = request._replace(rules=bind(rules, *contexts.kinds))
         extent = Extent(lists=counts.tally.lists, **contexts.summarize(request.min_lists * unit, request.unseen))

@@ -65,6 +65,8 @@ LIST_COLUMNS = ("list_n", "list_length", "list_items", "list_clicks")
 COLUMNS = (*CELL_COLUMNS, *LIST_COLUMNS)
 REWARD_COLUMNS = ("reward", "reward_squares")
 """Columns of counts with rewards alone."""
+MOST_REWARDS = 1 << 62
+"""The sum of an item, or of its squares, that leaves no room for those of many files."""
 REWARDS_TOO_LARGE = (
     "The rewards of an item are too large to be added up. Give them in a larger unit, such as seconds for milliseconds."
 )

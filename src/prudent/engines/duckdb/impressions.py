@@ -66,15 +66,8 @@ def _impressions(log: Log, source: OpenTable) -> str:
         if kind == "VARCHAR" and source.kind in ("csv", "jsonl")
     ]
     odd = source.kind == "jsonl"
-    fault = impression_fault(
-        log.max_positions,
-        odd=odd,
-        nul=" or ".join(nul),
-        row="row_place",
-        column="column_place",
-        columns=columns,
-        rewards=log.reward is not None,
-    )
+    rewarded = log.reward is not None
+    fault = impression_fault(log.max_positions, odd=odd, nul=" or ".join(nul), columns=columns, rewards=rewarded)
     named = (
         f"select {context} as context, {item} as item, {click_as('click', kinds['click'])} as click, "
         f"{rewards(log, source)} {row} as row_place, {column} as column_place{', odd' if odd else ''}"

@@ -1,9 +1,10 @@
 """The sums of rewards of all pairs in DuckDB, beside the kernel, which counts clicks: both see the same lists.
 
 Pairs are sorted by the names of contexts and items, as runs are, so that the n-th pair of the one is that of the other.
+A task of Spark adds up those of its lists, and the sums of several tasks are added up like those of lists.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import numpy as np
 
 from prudent.base.errors import LogError
 from prudent.storage.arrow import read, stream_of
-from prudent.storage.counts_file import REWARDS_TOO_LARGE, Piece
+from prudent.storage.counts_file import MOST_REWARDS, REWARD_COLUMNS, REWARDS_TOO_LARGE, Piece
 from prudent.storage.quoting import file_text, text
 from prudent.storage.run import NameColumn
 
@@ -22,20 +23,39 @@ SUMS = "sum(reward) as reward, sum(reward::hugeint * reward) as reward_squares"
 
 def write_rewards(connection: duckdb.DuckDBPyConnection, to: Path) -> None:
     """Add up the rewards of the accepted lists in the view `checked`, and write a row for each pair."""
-    shown = "select context, unnest(items) as item, unnest(rewards) as reward from checked where reason = 0"
-    connection.execute(
-        f"create temp table rewarded as select context, item, {SUMS} from ({shown}) group by context, item"
-    )
+    connection.execute(f"create temp table rewarded as {sums_of('checked')}")
     check_sums(connection, "rewarded")
     rows = "select context, item, reward::bigint as reward, reward_squares::bigint as reward_squares from rewarded"
     connection.execute(f"copy ({rows}) to {text(to)} (format parquet)")
     connection.execute("drop table rewarded")
 
 
+def sums_of(checked: str) -> str:
+    """A row for each pair of the accepted lists in a relation."""
+    shown = f"select context, unnest(items) as item, unnest(rewards) as reward from {checked} where reason = 0"
+    return f"select context, item, {SUMS} from ({shown}) group by context, item"
+
+
+def merge_rewards(connection: duckdb.DuckDBPyConnection, files: Sequence[Path], to: Path) -> None:
+    """Write the sums of several files as one."""
+    parts = f"from read_parquet([{', '.join(map(file_text, files))}])"
+    connection.execute(f"create temp table rewarded as {parts}")
+    write_sums(connection, to)
+    check_sums(connection, f"read_parquet({file_text(to)})")
+    connection.execute("drop table rewarded")
+
+
+def write_sums(connection: duckdb.DuckDBPyConnection, to: Path) -> None:
+    """Add up the sums in the table `rewarded`, and write a row for each pair; what does not fit is `MOST_REWARDS`."""
+    fitting = ", ".join(f"least(sum({name}), {MOST_REWARDS})::bigint as {name}" for name in REWARD_COLUMNS)
+    rows = f"select context, item, {fitting} from rewarded group by context, item"
+    connection.execute(f"copy ({rows}) to {text(to)} (format parquet)")
+
+
 def check_sums(connection: duckdb.DuckDBPyConnection, table: str) -> None:
     """Raise where a sum does not leave room for that of many files."""
     ((most,),) = connection.execute(f"select max(greatest(reward, reward_squares)) from {table}").fetchall()
-    if most is not None and most >= 1 << 62:
+    if most is not None and most >= MOST_REWARDS:
         raise LogError(REWARDS_TOO_LARGE)
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from prudent.base.arrays import BoolArray
 from prudent.base.errors import CountsError
 from prudent.engines import kernel
-from prudent.storage.counts_file import REWARDS_TOO_LARGE, Piece, pieces_in, write_counts_file
+from prudent.storage.counts_file import MOST_REWARDS, REWARDS_TOO_LARGE, Piece, pieces_in, write_counts_file
 from prudent.storage.files import writing_temporary
 from prudent.storage.run import NameColumn, Run, WholeLists
 from prudent.storage.sketch import in_sample
@@ -128,7 +128,7 @@ def _merged_rewards(
             share = whole * weight + (rest * weight + unit // 2) // unit
             total[place] += share  # a piece has each pair once
             about[place] += share
-    if about.max(initial=0) > 2.0**62:
+    if about.max(initial=0) > MOST_REWARDS:
         raise CountsError(REWARDS_TOO_LARGE)
     return total
 

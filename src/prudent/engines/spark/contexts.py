@@ -25,7 +25,7 @@ from prudent.engines.spark.errors import JAVA_ERRORS, first_line, messages
 from prudent.engines.spark.open import escaped
 from prudent.engines.sql.contexts import composed
 from prudent.logs.log import Candidates
-from prudent.storage.counts_file import COLUMNS
+from prudent.storage.counts_file import COLUMNS, MOST_REWARDS, REWARD_COLUMNS, REWARDS_TOO_LARGE
 from prudent.storage.filesystem import Location, find, replacing_folder, total_size, write_text
 from prudent.storage.manifest import IN_FOLDER, Manifest
 from prudent.storage.quoting import backquoted
@@ -69,8 +69,12 @@ class Contexts:
             "count_if(eligible = 0 and lists > 0) as without_candidates",
             "max(eligible) as most_eligible",
             f"max(if({kept}, eligible, 0)) as most_listed",
+            "max(most_rewards) as most_rewards",
         ).collect()
-        return {name: int(value or 0) for name, value in row.asDict().items()}
+        found = {name: int(value or 0) for name, value in row.asDict().items()}
+        if found.pop("most_rewards") > MOST_REWARDS:
+            raise CountsError(REWARDS_TOO_LARGE)
+        return found
 
     def samples(self, enough: Enough, most: int) -> tuple[pa.Table, pa.Table]:
         """Sorted rows of the contexts with most lists, and of contexts in random order, as many as are enough.
@@ -175,15 +179,19 @@ def _without_pandas() -> Iterator[None]:
 
 @contextmanager
 def opened_counts(
-    engine: Spark, files: Mapping[Location, int], candidates: Candidates | None = None
+    engine: Spark, files: Mapping[Location, int], unit: int, candidates: Candidates | None, *, rewarded: bool
 ) -> Iterator[Contexts]:
-    """The sum of counts files, each with its weight; what Spark raises in the block becomes an error of one line."""
+    """The sum of counts files, each with its weight; what Spark raises in the block becomes an error of one line.
+
+    `unit` is the weight of a file that counts in full. Where the log has rewards (`rewarded`), their sums are columns.
+    """
     name = ", ".join(file.name for file in files)
     session = fresh_session(engine.running, {"spark.sql.execution.arrow.maxRecordsPerBatch": "100000"})
     try:
         offer = None if candidates is None else _offer(engine, session, candidates)
-        rows = _rows(session, files, offer, "" if candidates is None else name_of(candidates.source))
-        per_context = _per_context(rows).persist()
+        rewards = REWARD_COLUMNS if rewarded else ()
+        rows = _rows(session, files, unit, offer, "" if candidates is None else name_of(candidates.source), rewards)
+        per_context = _per_context(rows, rewards).persist()
         try:
             yield Contexts(session, rows, per_context)
         finally:
@@ -193,35 +201,51 @@ def opened_counts(
         raise LogError(f"Spark cannot rank {name}: {first_line(messages(error)[-1])}.") from error
 
 
-def _rows(session: SparkSession, files: Mapping[Location, int], offer: DataFrame | None, name: str) -> DataFrame:
+def _rows(
+    session: SparkSession, files: Mapping[Location, int], unit: int, offer: DataFrame | None, name: str,
+    rewards: Sequence[str],
+) -> DataFrame:  # fmt: skip
     groups: dict[int, list[Location]] = {}
     for file, weight in files.items():
         groups.setdefault(weight, []).append(file)
     tables = []
     for weight, group in groups.items():
         table = session.read.parquet(*escaped(group))
-        _check_columns(table, COLUMNS, group[0].name, ("context", "items"))
-        tables.append(_cells(table).selectExpr(*_KEYS, f"n * {weight}L as n", f"{offer is None} as eligible"))
+        _check_columns(table, (*COLUMNS, *rewards), group[0].name, ("context", "items"))
+        # As `prudent.engines.kernel.merging` weighs the sums of a file: whole numbers, which add up in any order.
+        shares = [
+            f"{one} div {unit}L * {weight}L + (pmod({one}, {unit}L) * {weight}L + {unit // 2}L) div {unit}L as {one}"
+            for one in rewards
+        ]
+        cells = _cells(table, rewards)
+        tables.append(cells.selectExpr(*_KEYS, f"n * {weight}L as n", f"{offer is None} as eligible", *shares))
     rows = reduce(DataFrame.unionAll, tables)
     if offer is not None:
         _check_offer(offer, rows, name)
         nothing = "0 as position", "0 as prev", "false as click", "false as more", "0L as n", "true as eligible"
-        rows = rows.unionAll(offer.selectExpr("context", "item", *nothing))
+        rows = rows.unionAll(offer.selectExpr("context", "item", *nothing, *(f"0L as {one}" for one in rewards)))
     # Ranges rather than hashes: the rows of one task then follow those of the task before it.
     together = rows.repartitionByRange(_tasks(session, list(files)), "context")
-    summed = together.groupBy(*_KEYS).agg(F.sum("n").alias("n"), F.max("eligible").alias("eligible"))
+    sums = [F.sum(name).alias(name) for name in ("n", *rewards)]
+    summed = together.groupBy(*_KEYS).agg(*sums, F.max("eligible").alias("eligible"))
     return summed.sortWithinPartitions(*_KEYS).persist(StorageLevel.DISK_ONLY)
 
 
-def _cells(table: DataFrame) -> DataFrame:
-    """One row per cell, from the rows of counts files."""
+def _cells(table: DataFrame, rewards: Sequence[str]) -> DataFrame:
+    """One row per cell, from the rows of counts files; the first of an item has the sums of its rewards."""
     item = "flatten(transform(arrays_zip(items, cells), one -> array_repeat(one.items, one.cells))) as item"
-    zipped = table.selectExpr("context", item, "code", "n").selectExpr(
-        "context", "explode(arrays_zip(item, code, n)) as one"
+    sums = [
+        f"flatten(transform(arrays_zip({one}, cells), of -> concat(array(of.{one}), array_repeat(0L, of.cells - 1)))) "
+        f"as {one}"
+        for one in rewards
+    ]
+    zipped = table.selectExpr("context", item, "code", "n", *sums).selectExpr(
+        "context", f"explode(arrays_zip({', '.join(('item', 'code', 'n', *rewards))})) as one"
     )
     position, prev = "shiftright(one.code, 16) as position", "shiftright(one.code, 2) & 16383 as prev"
     flags = "one.code & 2 > 0 as click", "one.code & 1 > 0 as more"
-    return zipped.selectExpr("context", "one.item as item", position, prev, *flags, "one.n as n")
+    summed = [f"one.{name} as {name}" for name in ("n", *rewards)]
+    return zipped.selectExpr("context", "one.item as item", position, prev, *flags, *summed)
 
 
 def _tasks(session: SparkSession, files: Sequence[Location]) -> int:
@@ -272,7 +296,7 @@ def _check_columns(table: DataFrame, columns: Sequence[str], name: str, named: S
             )
 
 
-def _per_context(rows: DataFrame) -> DataFrame:
+def _per_context(rows: DataFrame, rewards: Sequence[str]) -> DataFrame:
     """One row per context; the rows of a context are in one task already, so that nothing is shuffled."""
     pairs = rows.groupBy("context", "item").agg(
         F.expr("count_if(position > 0) as cells"),
@@ -280,6 +304,7 @@ def _per_context(rows: DataFrame) -> DataFrame:
         F.expr("sum(if(click, n, 0)) as clicks"),
         F.max("position").alias("longest"),
         F.max("eligible").alias("eligible"),
+        F.expr(f"greatest(0L, 0L{''.join(f', sum({one})' for one in rewards)})").alias("most_rewards"),
     )
     return pairs.groupBy("context").agg(
         F.expr("count(*) as pairs"),
@@ -288,6 +313,7 @@ def _per_context(rows: DataFrame) -> DataFrame:
         F.sum("clicks").alias("clicks"),
         F.max("longest").alias("longest"),
         F.expr("count_if(eligible) as eligible"),
+        F.max("most_rewards").alias("most_rewards"),
     )
 
 

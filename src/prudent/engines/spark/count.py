@@ -18,6 +18,7 @@ from pyspark.sql import functions as F  # noqa: N812 (as everybody calls it)
 
 from prudent.base.errors import LogError, UsageError
 from prudent.engines.base import tally_of
+from prudent.engines.duckdb.rewards import check_sums, merge_rewards, with_rewards
 from prudent.engines.kernel.merging import merge_files
 from prudent.engines.spark.hygiene import without_left_out
 from prudent.engines.spark.impressions import contexts_of, impressions_of
@@ -30,6 +31,9 @@ from prudent.storage.counts_file import (
     COLUMNS,
     COUNTS_VERSION,
     LIST_COLUMNS,
+    MOST_REWARDS,
+    REWARD_COLUMNS,
+    REWARDS_TOO_LARGE,
     SAMPLE,
     VERSION,
     Piece,
@@ -115,19 +119,21 @@ class Job:
             # spark.driver.maxResultSize. Larger counts stay where they are, in a folder of part files.
             here = str(self.session.conf.get("spark.master")).startswith("local")
             write_runs = partial(count_to_files, folder=str(folder) if here else None)
-            done = self._map(self.lists, write_runs, "content binary, name string, tally array<bigint>").collect()
+            schema = "content binary, name string, rewards boolean, tally array<bigint>"
+            done = self._map(self.lists, write_runs, schema).collect()
             tally = self._tally(row.tally for row in done if row.tally)
             check(tally)
-            runs = []
             for row in done:
-                if row.name:
-                    runs.append(folder / row.name)
                 if row.content is not None:
-                    runs[-1].write_bytes(row.content)
+                    (folder / row.name).write_bytes(row.content)
+            runs, sums = ([folder / row.name for row in done if row.name and row.rewards == of] for of in (False, True))
             source = Source(recorded_names(self.log), tally)
             try:
                 threshold = common_threshold(connection, runs) if runs else EVERYTHING
                 pieces = merge_files(connection, runs, threshold, folder) if runs else iter([self._nothing()])
+                if sums:
+                    merge_rewards(connection, sums, folder / "rewards.parquet")
+                    pieces = with_rewards(connection.cursor(), pieces, folder / "rewards.parquet")
                 write_counts_file(connection, part, pieces, source=source, threshold=threshold)
             except duckdb.InvalidInputException as error:
                 raise LogError(f"{self.log.name} has a name that is not UTF-8: {first_line(error)}") from error
@@ -136,23 +142,29 @@ class Job:
     def _nothing(self) -> Piece:
         kinds = dict(self.lists.dtypes)
         context, item = ("VARCHAR" if "string" in kinds[name] else "BIGINT" for name in ("context", "items"))
-        return empty_piece(context, item)
+        return empty_piece(context, item, rewards=self.log.reward is not None)
+
+    @property
+    def _rewards(self) -> tuple[str, ...]:
+        return () if self.log.reward is None else REWARD_COLUMNS
 
     def write_folder(self, to: Location, check: Callable[[Tally], object]) -> Tally:
         """Count, and write a folder of part files, wherever Spark writes; all lists of a context go to one task."""
-        with replacing_folder(to, COLUMNS) as part, scratch_folder(to) as counted:
+        with replacing_folder(to, (*COLUMNS, *self._rewards)) as part, scratch_folder(to) as counted:
             # The sample depends on how many lists each context has, and is cut when all are counted.
             _write(self._contexts(), counted.uri)
             written = self.session.read.parquet(*escaped([counted]))
             tally = self._counted(written)
             check(tally)
             rows = written.where(_COUNTS)
+            if self._rewards and rows.where(f"array_max(reward_squares) >= {MOST_REWARDS}").limit(1).count():
+                raise LogError(REWARDS_TOO_LARGE)
             threshold = self._threshold(rows.select("context", "lists"))
             sampled = [f"if({below(threshold, 'string')}, {name}, null) as {name}" for name in LIST_COLUMNS]
             # Spark keeps the metadata of a column in the footer of every part file.
             mark = F.col("n").alias("n", metadata={VERSION: COUNTS_VERSION, SAMPLE: threshold})
-            kept = rows.selectExpr(*CELL_COLUMNS, *sampled).withColumns({"n": mark}).sortWithinPartitions("context")
-            _write(kept, part.uri)
+            kept = rows.selectExpr(*CELL_COLUMNS, *sampled, *self._rewards).withColumns({"n": mark})
+            _write(kept.sortWithinPartitions("context"), part.uri)
             write_text(part.child(IN_FOLDER), counts_manifest(Source(recorded_names(self.log), tally)).to_text())
         return tally
 
@@ -170,7 +182,7 @@ class Job:
         schema = (
             f"context {kinds['context']}, items {kinds['items']}, cells array<int>, code array<int>, n array<bigint>, "
             "list_n array<bigint>, list_length array<int>, list_items array<int>, list_clicks array<boolean>, "
-            "lists bigint, tally array<bigint>"
+            f"{''.join(f'{name} array<bigint>, ' for name in self._rewards)}lists bigint, tally array<bigint>"
         )
         return self._map(self.lists.repartition("context"), count_batches, schema)
 
@@ -210,7 +222,10 @@ class Impressions(Job):
             tempfile.TemporaryDirectory(prefix=".prudent-", dir=part.parent) as name,
         ):
             grouped = Path(name).resolve() / "contexts.parquet"
-            connection.register("contexts", self._contexts().select(*COLUMNS).toArrow())
+            connection.register("contexts", self._contexts().select(*COLUMNS, *self._rewards).toArrow())
+            if self._rewards:
+                each = ", ".join(f"unnest({name}) as {name}" for name in self._rewards)
+                check_sums(connection, f"(select {each} from contexts)")
             connection.execute(f"copy (from contexts order by context) to {text(grouped)} (format parquet)")
             source = Source(recorded_names(self.log), tally)
             write_counts_file(connection, part, pieces_in(connection.cursor(), grouped), source=source)

@@ -82,9 +82,6 @@ class Spark:
         """
         from prudent.engines.spark.count import counting
 
-        if log.reward is not None:
-            raise UsageError("Spark does not count rewards yet: count them on one machine, without --engine spark.")
-
         with counting(self.running, log, self.filesystem) as job:
             return job.write_file(to, check) if isinstance(to, Path) else job.write_folder(to, check)
 

@@ -23,7 +23,10 @@ def without_left_out(lists: DataFrame, rows: DataFrame, log: Log) -> tuple[DataF
     if not leaves_out(log):
         return lists, log
     kinds = kinds_left_out(log)
-    columns = hygiene.measures(_DIALECT, duplicates="duplicates" in kinds)
+    dialect = _DIALECT
+    if log.reward is not None:  # what earned something else is no duplicate
+        dialect = dialect._replace(content=f"{dialect.content}, array_join(cast(rewards as array<string>), ',')")
+    columns = hygiene.measures(dialect, duplicates="duplicates" in kinds, rewards=log.reward is not None)
     every = lists.selectExpr("*", *(f"{text} as {name}" for name, text in columns.items()))
     is_bot = "false"
     if "bots" in kinds:
@@ -36,7 +39,8 @@ def without_left_out(lists: DataFrame, rows: DataFrame, log: Log) -> tuple[DataF
     marked = marked.withColumn("why", F.expr(hygiene.beyond(log.max_user_clicks)))
     numbers = {row["why"]: row["count"] for row in marked.groupBy("why").count().collect()}
     repeated = rows.count() - rows.distinct().count() if log.layout == "rows" and "duplicates" in kinds else 0
-    kept = marked.where("why = 0").select("context", "items", "clicks", "fault", "copies")
+    rewards = [] if log.reward is None else ["rewards"]
+    kept = marked.where("why = 0").select("context", "items", "clicks", "fault", "copies", *rewards)
     return kept, replace(log, left_out={**log.left_out, **left_out(log, numbers, repeated)})
 
 

@@ -14,6 +14,7 @@ from pyspark.sql.types import (
     IntegralType,
     LongType,
     NullType,
+    NumericType,
     StringType,
 )
 
@@ -24,7 +25,8 @@ from prudent.engines.spark.open import OpenTable
 from prudent.engines.sql import rules
 from prudent.engines.sql.contexts import composed
 from prudent.logs.hygiene import VISIT, kinds_left_out, leaves_out
-from prudent.logs.log import CLICKED, LISTS, Log, context_meanings, is_name
+from prudent.logs.log import CLICKED, LISTS, MOST_REWARD, Log, context_meanings, is_name
+from prudent.storage.run import REWARD_UNITS
 
 
 def rows_of(log: Log, source: OpenTable) -> DataFrame:
@@ -36,10 +38,12 @@ def rows_of(log: Log, source: OpenTable) -> DataFrame:
 def lists_of(rows: DataFrame, log: Log) -> DataFrame:
     """One row per list: context, items, clicks, the fault that it has before it is checked, and its copies.
 
-    `rows` are those of `rows_of`; where something is left out, the user and the time are further columns.
+    `rows` are those of `rows_of`. The rewards are one more column where the log names them and, where something is left
+    out, so are the user and the time.
     """
     beside = [name if name in log.columns else f"cast(null as string) as {name}" for name in VISIT]
     beside = beside if leaves_out(log) else []
+    beside = beside if log.reward is None else ["rewards", *beside]
     if log.layout == "lists":
         return _from_lists(rows, log, beside)
     return _from_rows(rows.distinct() if "duplicates" in kinds_left_out(log) else rows, log.first_position, beside)
@@ -72,7 +76,8 @@ def _from_rows(rows: DataFrame, first: int, beside: Sequence[str]) -> DataFrame:
     # Rows without an impression id belong to no list. They are one group, which keeps none of its rows and counts each
     # of them as a rejected list.
     odd = "odd" in rows.columns
-    shown = "collect_list(struct(position, item, click)) filter (where impression is not null)"
+    reward = ", reward" if "rewards" in beside else ""
+    shown = f"collect_list(struct(position, item, click{reward})) filter (where impression is not null)"
     grouped = rows.groupBy("impression").agg(
         F.min("context").alias("first_context"),
         F.max("context").alias("last_context"),
@@ -95,7 +100,7 @@ def _from_rows(rows: DataFrame, first: int, beside: Sequence[str]) -> DataFrame:
         "shown.click as clicks",
         f"{fault} as fault",
         "if(impression is null, rows, 1L) as copies",
-        *beside,
+        *("shown.reward as rewards" if name == "rewards" else name for name in beside),
     )
 
 
@@ -118,6 +123,8 @@ def _column(meaning: str, kind: DataType, log: Log) -> str:
         return _binary(meaning, kind) if isinstance(kind, StringType) else meaning
     if meaning in ("position", "grid_row", "grid_column"):
         return _position(meaning, kind)
+    if meaning == "reward":
+        return _reward(meaning, kind)
     if meaning not in LISTS:
         return _name(meaning, kind, log, meaning) if is_name(meaning) else _click(meaning, kind)
     if isinstance(kind, NullType):
@@ -127,6 +134,8 @@ def _column(meaning: str, kind: DataType, log: Log) -> str:
     element = kind.elementType
     if meaning == "clicked_positions":
         one = _position("one", element)
+    elif meaning == "rewards":
+        one = _reward("one", element)
     else:
         one = _name("one", element, log, meaning) if is_name(meaning) else _click("one", element)
     return meaning if one == "one" else f"transform({meaning}, one -> {one})"
@@ -169,6 +178,17 @@ def _click(column: str, kind: DataType) -> str:
     if isinstance(kind, FractionalType):
         return f"case when {column} = 0 then 0 when {column} = 1 then 1 end"
     return "cast(null as int)"
+
+
+def _reward(column: str, kind: DataType) -> str:
+    """A reward in thousandths, or null where it is none that can be counted."""
+    if isinstance(kind, BooleanType):
+        column = f"cast({column} as int)"
+    elif not isinstance(kind, StringType | NumericType):
+        return "cast(null as bigint)"
+    number = _number(column) if isinstance(kind, StringType) else f"cast({column} as double)"
+    # NaN is above every number.
+    return f"case when {number} between 0 and {MOST_REWARD} then floor({number} * {REWARD_UNITS} + 0.5D) end"
 
 
 def _position(column: str, kind: DataType) -> str:

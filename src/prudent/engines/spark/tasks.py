@@ -16,7 +16,9 @@ import pyarrow as pa
 
 from prudent.base.arrays import BoolArray, IntArray
 from prudent.engines import kernel
+from prudent.engines.duckdb.rewards import with_rewards
 from prudent.engines.kernel.merging import merge_pieces
+from prudent.engines.spark.rewards import Rewards
 from prudent.logs.log import REASONS
 from prudent.storage.arrow import numbers
 from prudent.storage.arrow_tables import Table
@@ -32,30 +34,49 @@ _ROWS = 10_000  # contexts that go back to Spark at a time
 def count_to_files(
     batches: Iterator[pa.RecordBatch], max_positions: int, text_files: bool, folder: str | None
 ) -> Iterator[pa.RecordBatch]:
-    """Batches of context, items, clicks, fault and copies to counts files: a row for each, and one for the tally.
+    """Batches of context, items, clicks, fault, copies and, where the log has them, rewards to counts files.
 
-    They are in the folder or, without one, the contents of their rows.
+    There is a row for each file, and one for the tally.
+
+    They are in the folder or, without one, the contents of their rows. Where lists have rewards, so is a file with the
+    sums of them, which belong to all runs of the task.
     """
     with tempfile.TemporaryDirectory() as aside, Database().connect() as connection:
+
+        def new_file() -> Path:
+            return Path(folder or aside, f"{uuid4().hex}.parquet")
+
+        def row(file: Path, rewards: bool) -> pa.RecordBatch:
+            return _run_row(None if folder else file.read_bytes(), file.name, rewards, None)
+
         counting = _Counting(batches, connection, max_positions, text_files)
         for piece, threshold in counting:
-            file = Path(folder or aside, f"{uuid4().hex}.parquet")
+            file = new_file()
             write_counts_file(connection, file, [piece], source=None, threshold=threshold)
-            yield _run_row(None if folder else file.read_bytes(), file.name, None)
-        yield _run_row(None, None, counting.tally.tolist())
+            yield row(file, rewards=False)
+        if counting.rewards is not None:
+            file = new_file()
+            counting.rewards.write(file)
+            yield row(file, rewards=True)
+        yield _run_row(None, None, False, counting.tally.tolist())
 
 
-def _run_row(content: bytes | None, name: str | None, tally: list[int] | None) -> pa.RecordBatch:
-    fields = [("content", pa.binary()), ("name", pa.string()), ("tally", pa.list_(pa.int64()))]
-    return pa.record_batch([[content], [name], [tally]], schema=pa.schema(fields))
+def _run_row(content: bytes | None, name: str | None, rewards: bool, tally: list[int] | None) -> pa.RecordBatch:
+    fields = [
+        ("content", pa.binary()),
+        ("name", pa.string()),
+        ("rewards", pa.bool_()),
+        ("tally", pa.list_(pa.int64())),
+    ]
+    return pa.record_batch([[content], [name], [rewards], [tally]], schema=pa.schema(fields))
 
 
 def count_batches(batches: Iterator[pa.RecordBatch], max_positions: int, text_files: bool) -> Iterator[pa.RecordBatch]:
-    """Batches of context, items, clicks, fault and copies to batches of counts, and how many lists each context has.
+    """The same batches to batches of counts, and how many lists each context has.
 
     The last row has no context, but the tally.
     """
-    with Database().connect() as connection:
+    with tempfile.TemporaryDirectory() as aside, Database().connect() as connection:
         counting = _Counting(batches, connection, max_positions, text_files)
         runs = list(counting)
         if not runs:
@@ -63,7 +84,12 @@ def count_batches(batches: Iterator[pa.RecordBatch], max_positions: int, text_fi
         # Below the lowest threshold of its runs, and so below that of all tasks, the sample of a task is complete.
         threshold = min(threshold for _, threshold in runs)
         sources = [iter([piece]) for piece, _ in runs]
-        for piece in merge_pieces(sources, lambda names: in_sample(connection, names, threshold)):
+        pieces = merge_pieces(sources, lambda names: in_sample(connection, names, threshold))
+        if counting.rewards is not None:
+            file = Path(aside, "rewards.parquet")
+            counting.rewards.write(file)
+            pieces = with_rewards(connection.cursor(), pieces, file)
+        for piece in pieces:
             for start in range(0, max(len(piece.run.pairs), 1), _ROWS):
                 counts = _as_table(piece.slice(start, min(start + _ROWS, len(piece.run.pairs))))
                 yield from counts.to_batches()
@@ -85,12 +111,19 @@ class _Counting:
         self._limits: dict[str, Any] = {"max_positions": max_positions, "text_files": text_files}
         self._threshold = EVERYTHING  # of the sample of the run that comes next
         self.tally = np.zeros(len(REASONS) + 1, np.int64)
+        self.rewards: Rewards | None = None  # once all are counted, where lists have them
 
     def __iter__(self) -> Iterator[tuple[Piece, str]]:
         first = next(self._batches, None)
         if first is None:
             return
-        reader = pa.RecordBatchReader.from_batches(first.schema, chain([first], self._batches))
+        batches: Iterator[pa.RecordBatch] = chain([first], self._batches)
+        if "rewards" in first.schema.names:
+            self.rewards = Rewards(self._connection, first.schema, **self._limits)
+            batches = map(self.rewards.take, batches)
+            first = next(batches)
+            batches = chain([first], batches)
+        reader = pa.RecordBatchReader.from_batches(first.schema, batches)
         context, items, clicks = first.schema.types[:3]
         types = "".join(map(_letter, (context, items.value_type, clicks.value_type)))
         stream = reader.__arrow_c_stream__()

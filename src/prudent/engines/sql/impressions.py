@@ -8,17 +8,15 @@ counting kernel, which counts lists, has no part in it.
 from prudent.logs.log import CODE
 
 
-def impression_fault(
-    max_positions: int, *, odd: bool, nul: str, row: str, column: str, columns: int | None, rewards: bool = False
-) -> str:
+def impression_fault(max_positions: int, *, odd: bool, nul: str, columns: int | None, rewards: bool) -> str:
     """The number of the first reason to reject an impression, or 0.
 
-    `nul` is the condition that a name has a NUL byte. With `columns`, those of a grid, `row` and `column` are places in
-    it, from 0. With `rewards`, there is also a column `reward`.
+    `nul` is the condition that a name has a NUL byte. With `columns`, those of a grid, ``row_place`` and
+    ``column_place`` are places in it, from 0. With `rewards`, there is also a column `reward`.
     """
     outside = "position is null or position < 1"
     if columns is not None:
-        outside += f" or {row} < 0 or {column} < 0 or {column} >= {columns:d}"
+        outside += f" or row_place < 0 or column_place < 0 or column_place >= {columns:d}"
     worthless = f"""
         when reward is null then {CODE["reward outside 0 to 100,000"]}
         when reward > 0 and click = 0 then {CODE["reward without a click"]}
