@@ -82,6 +82,32 @@ def test_members_are_fits_of_the_model_around_the_full_fit(model: ClickModel) ->
         assert error.any(), name
 
 
+@pytest.mark.parametrize("differ", [False, True])
+def test_members_are_asked_for_what_the_full_fit_ranks_by(differ: bool) -> None:
+    """Where items satisfy alike by some fits to a log and not by others, attraction is not compared with the product.
+
+    Else V would be above (log ½)², and 100 clicks would count for two.
+    """
+    _, lists = simulate(click_models.parse("dbn"), 8_000)
+    alike, apart = (click_models.parse(f"dbn(perseverance=0.9, satisfaction=[0.5, {one}])") for one in (0, 0.01))
+    full, member = (one.fit(lists.cells, LENGTH) for one in ((apart, alike) if differ else (alike, apart)))
+    assert (full.evidence(lists.cells).satisfying is not None) == differ
+    assert np.abs(np.log(member.estimate(lists.cells) / full.estimate(lists.cells))).max() > 0.4
+    same = member.ranking_like(full)
+    assert same.pinned.satisfaction[0] == 0.5  # type: ignore[attr-defined]
+    np.testing.assert_allclose(same.estimate(lists.cells), full.estimate(lists.cells), rtol=0.2)
+    assert full.ranking_like(full) is full
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_a_few_members_in_which_satisfaction_differs_take_no_evidence(seed: int) -> None:
+    """Users whose clicks satisfy alike: γ and s are known to 1 and 4 %, and so is what they say about items."""
+    _, lists = simulate(click_models.parse("dbn"), 20_000, seed)
+    ensemble = fit(click_models.parse("dbn"), lists)
+    assert ensemble.fitted.evidence(lists.cells).satisfying is None
+    assert ensemble.variance(lists.cells, ensemble.fitted.estimate(lists.cells)).max() < 0.1**2
+
+
 def test_an_estimate_is_that_of_the_evidence() -> None:
     """Models that compute it without their evidence agree with it."""
     for model in [*candidates(), Distracted()]:
@@ -128,8 +154,9 @@ def test_evidence_along_axes_varies_as_among_members(name: str, lists: int) -> N
     _, log = simulate(click_models.parse(name), lists)
     ensemble = fit(click_models.parse(name), log)
     assert 0 < len(ensemble.moved) < len(ensemble.members)
-    axes = ensemble.variance(log.cells)
-    members = replace(ensemble, moved=()).variance(log.cells)
+    estimate = ensemble.fitted.estimate(log.cells)
+    axes = ensemble.variance(log.cells, estimate)
+    members = replace(ensemble, moved=()).variance(log.cells, estimate)
     often = members > 0.1 * members.max()
     assert axes[often].sum() / members[often].sum() == pytest.approx(1, abs=0.15)
     assert np.corrcoef(axes[often], members[often])[0, 1] > 0.9

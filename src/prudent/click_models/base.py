@@ -92,6 +92,7 @@ class FittedModel(ABC):
     doubt: str = field(default="", kw_only=True)  # why the log that it was fitted to contradicts the model, if it does
 
     settings: ClassVar[tuple[str, ...]] = ()  # fields that are parameters, and settings of the click model
+    fitted_to_cells: ClassVar[bool] = True  # False where parameters come from whole lists alone
 
     @property
     def parameters(self) -> Mapping[str, FloatArray]:
@@ -127,16 +128,23 @@ class FittedModel(ABC):
             members = []
             for _ in range(replicates):
                 drawn = None if lists is None else lists.bootstrapped(random, size * taken)
+                counted = cells.bootstrapped(random, size) if self.fitted_to_cells else cells
                 with suppress(NotIdentifiedError):
-                    members.append(self.model.fit(cells.bootstrapped(random, size), self.positions, drawn))
+                    members.append(self.model.fit(counted, self.positions, drawn))
             if len(members) > replicates / 2:
                 return Bootstrap(size, members)
         return Bootstrap(1.0, members)
 
     def estimate(self, cells: Cells) -> FloatArray:
         """Clicks per examination of every pair, with half a click more: what the members of an ensemble compare."""
-        evidence = self.evidence(cells).ranked
-        return np.asarray((evidence.positive + 0.5) / (evidence.expected + 1))
+        return self.evidence(cells).ranked.estimate
+
+    def ranking_like(self, fitted: "FittedModel") -> "FittedModel":
+        """The same users with evidence for what `fitted` ranks by, so that `estimate` of both can be compared.
+
+        Here there is only one thing to rank by.
+        """
+        return self
 
     def trials(self, cells: Cells) -> "Trials":
         """Clicks and examinations of every pair alone, as `evidence` has them; here from there."""

@@ -20,7 +20,7 @@ from prudent.click_models.tails import settle, skips_of
 from prudent.click_models.whole_lists import WholeLists
 from prudent.counts.cells import Cells
 from prudent.counts.lists import ListBatch
-from prudent.engines.kernel import Users
+from prudent.engines.kernel import Settled, Users
 
 
 @click_models.register("ccm")
@@ -91,6 +91,7 @@ class FittedClickChain(FittedReader):
     error: FloatArray | None = field(default=None, kw_only=True)  # standard errors; None where α was set
 
     settings: ClassVar[tuple[str, ...]] = ("alpha",)
+    fitted_to_cells: ClassVar[bool] = False
 
     @property
     def as_truth(self) -> "FittedClickChain":
@@ -103,10 +104,16 @@ class FittedClickChain(FittedReader):
         What users did after a click is left out: that it depends on the same attraction is the weakest assumption of
         the model.
         """
-        unclicked = float(self.alpha[0])
-        settled = settle(cells, Users(TOLERANCE, unclicked, "attraction", self.alpha[1:]))
-        skips = skips_of(cells, settled, unclicked)
+        settled = self._settled(cells)
+        skips = skips_of(cells, settled, float(self.alpha[0]))
         return make_evidence(self, cells, settled.clicks, settled.negative, tries=cells.per_pair(), skips=skips)
+
+    def estimate(self, cells: Cells) -> FloatArray:
+        """Clicks per examination, without the rest of the evidence."""
+        return self._settled(cells).estimate
+
+    def _settled(self, cells: Cells) -> Settled:
+        return settle(cells, Users(TOLERANCE, float(self.alpha[0]), "attraction", self.alpha[1:]))
 
     def value(self, attraction: FloatArray, reward: Reward | None = None) -> FloatArray:
         """Σₖ aₖ(1 − cₖ) ∏_{j<k} (α₁(1 − aⱼ) + aⱼcⱼ), unless another reward is asked for."""

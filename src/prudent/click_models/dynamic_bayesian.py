@@ -11,7 +11,7 @@ from prudent.base.arrays import FloatArray, IntArray
 from prudent.base.errors import NotIdentifiedError, UsageError
 from prudent.base.spec import as_number
 from prudent.base.text import number
-from prudent.click_models.base import ClickModel, click_models, product_above
+from prudent.click_models.base import ClickModel, FittedModel, click_models, product_above
 from prudent.click_models.dynamic_fit import fit_dynamic
 from prudent.click_models.evidence import Evidence, make_evidence
 from prudent.click_models.positions import by_position, top_down
@@ -121,6 +121,8 @@ UNCERTAIN = 0.2
 """Standard error of γ above which it is refused: the value of a list would not even be known roughly."""
 RARELY = 0.02
 """Mean satisfaction below which there is no sign of any."""
+ALIKE = 1e-4
+"""Correlation of s that stands for none, where the product of attraction and satisfaction is asked for."""
 TOLERANCE = 1e-4  # of attraction and satisfaction of items
 
 
@@ -132,6 +134,8 @@ class FittedDynamicBayesian(FittedReader):
     satisfaction: FloatArray  # s
     prior: tuple[float, float] | None = None  # α and β of s over items; None where it is the same for all
     error: float = field(default=0.0, kw_only=True)  # standard error of γ
+
+    fitted_to_cells: ClassVar[bool] = False
 
     @classmethod
     def of(
@@ -173,6 +177,14 @@ class FittedDynamicBayesian(FittedReader):
         """With s of every place."""
         return replace(self, satisfaction=satisfaction, prior=None)
 
+    def ranking_like(self, fitted: FittedModel) -> "FittedDynamicBayesian":
+        """By attraction where `fitted` ranks by that; else by the product, also where items hardly differ in s."""
+        differ = getattr(fitted, "prior", None) is not None
+        if differ == (self.prior is not None):
+            return self
+        like = self.of(self.model, self.positions, self.perseverance, (float(self.satisfaction), ALIKE * differ))
+        return replace(like, error=self.error, learned=self.learned, doubt=self.doubt)
+
     def evidence(self, cells: Cells) -> Evidence:
         """Clicks against examinations without a click, and satisfying clicks against examinations without one."""
         settled = settle(cells, self._users(cells.positions))
@@ -196,6 +208,10 @@ class FittedDynamicBayesian(FittedReader):
             tries=shown,
         )
         return replace(evidence, satisfaction=satisfaction, satisfying=satisfying)
+
+    def estimate(self, cells: Cells) -> FloatArray:
+        """Clicks per examination, without the rest of the evidence where they say all; else satisfying ones."""
+        return settle(cells, self._users(cells.positions)).estimate if self.prior is None else super().estimate(cells)
 
     def _users(self, positions: int) -> Users:
         """Users whose clicks are on items that satisfy alike, or each as often as its t = 1 − s says."""

@@ -69,6 +69,7 @@ class Ensemble(ClickModel):
             warnings.simplefilter("ignore", PrudentWarning)  # those of the full fit were heard
             random = np.random.default_rng(_SEED)
             drawn = fitted.bootstrap(cells, lists, self.replicates, random) if fitted.parameters else Bootstrap(1.0, [])
+            drawn = drawn._replace(members=[member.ranking_like(fitted) for member in drawn.members])
             if len(drawn.members) == 1:
                 raise NotIdentifiedError(
                     f"{self.model} is only just identified: of {self.replicates} bootstrapped logs, one identifies it."
@@ -123,27 +124,27 @@ class FittedEnsemble(FittedModel):
         own = self.fitted.evidence(cells)
         if not self.members:
             return replace(own, fitted=self)
-        variance = self.variance(cells)
         ranked = own.ranked
+        variance = self.variance(cells, ranked.estimate)
         trials = ranked.examined if ranked.tries is None else ranked.tries
         rate = np.minimum((ranked.positive + 0.5) / (trials + 1), 1 - 0.5 / (trials + 1))
         weighed = own.weighed(1 / (1 + (ranked.positive + 0.5) / (1 - rate) * variance))
         return replace(weighed, spread=None, fitted=self)
 
-    def variance(self, cells: Cells) -> FloatArray:
-        """V of every pair: of log θ̂, among members."""
+    def variance(self, cells: Cells, estimate: FloatArray) -> FloatArray:
+        """V of every pair: of log θ̂ among members, around this one of the full fit."""
         if self.moved:
-            start = np.log(self.fitted.estimate(cells))
+            start = np.log(estimate)
             squares = np.zeros(cells.pairs)
             for one in self.moved:
                 squares += (np.log(one.estimate(cells)) - start) ** 2
             return squares
         mean, squares = np.zeros(cells.pairs), np.zeros(cells.pairs)
         for number, member in enumerate(self.members, start=1):  # Welford's, which holds one member at a time
-            estimate = np.log(member.estimate(cells))
-            step = estimate - mean
+            log = np.log(member.estimate(cells))
+            step = log - mean
             mean += step / number
-            squares += step * (estimate - mean)
+            squares += step * (log - mean)
         return np.asarray(squares * self.size / (len(self.members) - 1))
 
     def predict(self, attraction: FloatArray, clicks: BoolArray | None = None) -> FloatArray:
@@ -221,7 +222,7 @@ def _with(fitted: FittedModel, names: Sequence[str], values: FloatArray, cells: 
         own, values = values[:size].reshape(shape), values[size:]
         settings[name] = float(own) if not shape else _as_tuple(own)
     model: ClickModel = replace(fitted.model, **settings)  # type: ignore[type-var]
-    return model.fit(cells, fitted.positions)
+    return model.fit(cells, fitted.positions).ranking_like(fitted)
 
 
 def _as_tuple(values: FloatArray) -> tuple[Any, ...]:

@@ -37,3 +37,8 @@ class Settled(NamedTuple):
     def negative(self) -> FloatArray:
         """Examinations without a click."""
         return np.maximum(0.0, self.examined - self.clicks)
+
+    @property
+    def estimate(self) -> FloatArray:
+        """Clicks per examination, with half a click more."""
+        return np.asarray((self.clicks + 0.5) / (self.clicks + self.negative + 1))
