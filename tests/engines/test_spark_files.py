@@ -166,7 +166,10 @@ def test_every_reason_in_rows(folder: Path, spark: prudent.Spark, form: str) -> 
 def test_every_reason_is_tested() -> None:
     of_evaluation = "propensity outside (0, 1]"
     of_clicked = "clicks missing", "click outside its list"  # below: every form of clicks
-    assert {*bad.BAD_LISTS, *bad.BAD_ROWS, ODD, "NUL byte in a name", of_evaluation, *of_clicked} == {*REASONS}
+    # In test_spark_rewards.py: every form of amounts.
+    of_rewards = "items and rewards differ in length", "reward outside 0 to 100,000", "reward without a click"
+    named = {*bad.BAD_LISTS, *bad.BAD_ROWS, ODD, "NUL byte in a name", of_evaluation, *of_clicked, *of_rewards}
+    assert named == {*REASONS}
 
 
 def test_propensities_are_not_for_spark(spark: prudent.Spark) -> None:
