@@ -92,9 +92,34 @@ def test_all_missing_columns_are_named_at_once() -> None:
     with pytest.raises(LogError) as raised:
         prudent.Log("x.parquet").check_columns(["query", "items", "clicked"], "x.parquet")
     assert str(raised.value) == (
-        "x.parquet has no column 'context' for the context. Nor is there a column 'clicks' for the clicks. It has: "
-        "query, items, clicked. Set context=..., clicks=... (--context, --clicks)."
+        "x.parquet has no column 'context' for the context and no 'clicks' for the clicks. Did you mean "
+        "'clicked'? It has: query, items, clicked. Set context=..., clicks=... (--context, --clicks)."
     )
+
+
+def test_every_misspelt_column_has_its_suggestion() -> None:
+    log = prudent.Log("x.parquet", context="qeury", clicks="clikced")
+    with pytest.raises(LogError, match=r"the clicks\. Did you mean 'query'\? Did you mean 'clicked'\? It has"):
+        log.check_columns(["query", "items", "clicked"], "x.parquet")
+
+
+def test_a_log_without_a_column_of_clicks_may_have_what_was_clicked() -> None:
+    other = r"If the log has a list of what was clicked instead: clicked_items=\.\.\. \(--clicked-items\) or"
+    with pytest.raises(LogError, match=other):
+        prudent.Log("x.parquet").check_columns(["context", "items", "bought"], "x.parquet")
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        ["query_id", "user_query", "query_response_hit_ids"],
+        ["query_id", "action_name", "event_attributes"],
+        ["_index", "_source"],
+    ],
+)
+def test_records_of_user_behavior_insights_are_recognised(columns: list[str]) -> None:
+    with pytest.raises(LogError, match=r"User Behavior Insights: format='ubi' \(--format ubi\)\.$"):
+        prudent.Log("ubi_queries.ndjson").check_columns(columns, "ubi_queries.ndjson")
 
 
 def test_the_other_layout_is_recognised() -> None:

@@ -312,6 +312,10 @@ def test_refuses_what_is_no_policy(policy: prudent.Policy, tmp_path: Path) -> No
     (tmp_path / "text.parquet").write_text("hello", encoding="utf-8")
     with pytest.raises(PolicyError, match=r"Cannot read .*text\.parquet as a policy"):
         prudent.Policy.read(tmp_path / "text.parquet")
+    (tmp_path / "log.jsonl").write_text('{"context": "c", "items": ["a"], "clicks": [1]}\n', encoding="utf-8")
+    not_parquet = r"log\.jsonl as a policy: it is not a Parquet file\. A policy is what prudent rank writes \(-o\)\.$"
+    with pytest.raises(PolicyError, match=not_parquet):
+        prudent.Policy.read(tmp_path / "log.jsonl")
     with pytest.raises(LogError, match=r"There is no file .*polcy.parquet\. Did you mean 'policy.parquet'"):
         prudent.Policy.read(tmp_path / "polcy.parquet")
     pq.write_table(pa.table({"x": [1]}), tmp_path / "x.parquet")

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from prudent.base.errors import LogError, PrudentError, UsageError, did_you_mean
 from prudent.base.spec import whole_number
+from prudent.base.text import join_names
 from prudent.logs.contexts import context_columns
 from prudent.logs.formats import find_files, is_paths, path_names
 from prudent.logs.hygiene import LEAVING_OUT, VISIT, check_hygiene
@@ -41,6 +42,12 @@ REASONS = (
 ODD = "name of another type than the others"
 CODE = {reason: code for code, reason in enumerate(REASONS, start=1)}
 """The reasons as numbers, for the queries of all engines; 0 is none."""
+
+NO_CLICKS = (
+    "there is nothing to learn from. Check which column has the clicks (--clicks or --click), and whether clicks were "
+    "joined to their lists."
+)
+"""What follows where a log has no click, and what to do."""
 
 MAX_POSITIONS = 1_000
 """Positions of a list, by default: more are taken for a fault of the log, since one list would slow down all others."""
@@ -112,18 +119,16 @@ class Table(ABC):
                     f"the {_word(meaning)} is ambiguous. Rename all but one."
                 )
         missing = {meaning: name for meaning, name in self.columns.items() if name not in columns}
-        for meaning, name in missing.items():
-            others = "".join(
-                f" Nor is there a column {absent!r} for the {_word(what)}."
-                for what, absent in missing.items()
-                if what != meaning
-            )
+        if missing:
+            absent = join_names([f"no {name!r} for the {_word(meaning)}" for meaning, name in missing.items()])
+            near = "".join(did_you_mean(name, columns) for name in missing.values())
             raise LogError(
-                f"{where} has no column {name!r} for the {_word(meaning)}.{did_you_mean(name, columns)}{others} "
-                f"It has: {', '.join(columns) or 'no columns at all'}. {self._remedy(*missing)}{self._hint(columns)}"
+                f"{where} has no column {absent.removeprefix('no ')}.{near} "
+                f"It has: {', '.join(columns) or 'no columns at all'}. "
+                f"{self._remedy(*missing)}{self._hint(columns, list(missing))}"
             )
 
-    def _hint(self, columns: list[str]) -> str:
+    def _hint(self, columns: list[str], missing: list[str]) -> str:
         return ""
 
     def _remedy(self, *meanings: str) -> str:
@@ -293,11 +298,16 @@ class Log(Table):
             raise LogError(f"{where} holds counts, which do not keep whole lists. The log itself is needed here.")
         super().check_columns(columns, where)
 
-    def _hint(self, columns: list[str]) -> str:
+    def _hint(self, columns: list[str], missing: list[str]) -> str:
         fits = [other for other in _COLUMNS if other != self.layout and set(_COLUMNS[other]) <= set(columns)]
-        if not fits:
-            return ""
-        return f" It looks like the layout {fits[0]!r}: layout={fits[0]!r} ({_option('layout')} {fits[0]})."
+        if fits:
+            return f" It looks like the layout {fits[0]!r}: layout={fits[0]!r} ({_option('layout')} {fits[0]})."
+        if "_source" in columns or ("query_id" in columns and {"user_query", "action_name"} & set(columns)):
+            return " For queries and events of User Behavior Insights: format='ubi' (--format ubi)."
+        if missing == ["clicks"]:
+            forms = [f"{form}=... ({_option(form)})" for form in CLICKED]
+            return f" If the log has a list of what was clicked instead: {' or '.join(forms)}."
+        return ""
 
 
 def recorded_names(log: Log) -> tuple[str, ...]:

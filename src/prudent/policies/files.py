@@ -31,6 +31,7 @@ _IMPOSSIBLE = " or ".join(
     ]
 )
 """In SQL, whether a row of a policy or of scores cannot be one."""
+_WRITTEN_BY = "A policy is what prudent rank writes (-o)."
 
 
 def open_lists(connection: duckdb.DuckDBPyConnection, path: str | PathLike[str]) -> tuple[Path, list[Path]]:
@@ -45,7 +46,7 @@ def open_lists(connection: duckdb.DuckDBPyConnection, path: str | PathLike[str])
         described = connection.execute(f"describe from {source}").fetchall()
         columns = tuple(row[0] for row in described)
         if columns != COLUMNS:
-            raise PolicyError(f"{file} is not a policy: it has the columns {', '.join(columns)}.")
+            raise PolicyError(f"{file} is not a policy: it has the columns {', '.join(columns)}. {_WRITTEN_BY}")
         for name, kind, *_ in described:
             number = kind in INTEGERS if name == "rank" else _is_number(name, kind)
             if name not in ("context", "item") and not number:
@@ -60,7 +61,9 @@ def open_lists(connection: duckdb.DuckDBPyConnection, path: str | PathLike[str])
                 "is no number, or evidence that is negative or no number. Write or copy it again."
             )
     except duckdb.Error as error:
-        raise PolicyError(f"Cannot read {file} as a policy: {str(error).splitlines()[0]}") from error
+        other = "magic bytes" in str(error)
+        why = f"it is not a Parquet file. {_WRITTEN_BY}" if other else str(error).splitlines()[0]
+        raise PolicyError(f"Cannot read {file} as a policy: {why}") from error
     return file, files
 
 

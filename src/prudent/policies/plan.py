@@ -21,6 +21,7 @@ from prudent.click_models.selection import Auto, Choice, Robust, choose_single, 
 from prudent.counts.counts import Counts
 from prudent.counts.groupings import NO_GROUPINGS, UNGROUPED, GroupBy, Groupings
 from prudent.counts.index import Part
+from prudent.logs.log import NO_CLICKS
 from prudent.policies.best_lists import best_lists, list_values
 from prudent.policies.feature_signals import (
     LEAK,
@@ -102,7 +103,7 @@ def learn(
     """Fit what all contexts share, from the two samples of `prudent.counts.sampling` and the totals of groups."""
     check_names(groups, features)
     if not extent.clicks:
-        raise LogError(f"Not one of the {extent.lists:,} lists has a click: there is nothing to learn from.")
+        raise LogError(f"Not one of the {extent.lists:,} lists has a click: {NO_CLICKS}")
     if not extent.contexts:
         raise LogError(f"No context has a candidate and {request.min_lists:,} logged lists: there is nothing to rank.")
     # No logged or eligible list is longer.

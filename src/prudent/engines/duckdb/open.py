@@ -179,7 +179,11 @@ def csv_header(heads: Mapping[str, bytes], table: Table) -> list[str]:
             f"The columns of {first} seem to be separated by {other[0]!r}: write commas, or tabs into a .tsv file."
         )
     if isinstance(table, Log) and table.layout == "lists":
-        raise LogError(f"{first} is CSV, which holds no lists. One row per shown item: layout='rows' (--layout rows).")
+        raise LogError(
+            f"{first} is CSV, which holds no lists. One row per shown item: layout='rows' (--layout rows), or without "
+            "the id of the list: layout='impressions' (--layout impressions). Also name its columns, which are "
+            f"{', '.join(header)}."
+        )
     for file, head in heads.items():
         if (columns := _csv_columns(file, head)) != header:
             raise LogError(f"{file} has the columns {', '.join(columns)}, but {first} has {', '.join(header)}.")

@@ -12,7 +12,7 @@ from prudent.counts.counts import Counts
 from prudent.counts.lists import batch_of, cut, digest_of, name_tables, read_whole_lists
 from prudent.counts.max_rejected import MAX_REJECTED, check_max_rejected
 from prudent.engines.duckdb.engine import DuckDB
-from prudent.logs.log import as_log, recorded_names
+from prudent.logs.log import NO_CLICKS, as_log, recorded_names
 from prudent.policies.baselines.base import Baseline, baselines
 from prudent.policies.baselines.totals import fold
 from prudent.policies.list_arrays import only
@@ -75,7 +75,7 @@ def rank_baseline(
     shown = batch_of([piece])
     if not shown.clicks.any():
         where = "" if length is None else f" in its first {length:,} positions"
-        raise LogError(f"Not one of the {tally.lists:,} lists has a click{where}: there is nothing to learn from.")
+        raise LogError(f"Not one of the {tally.lists:,} lists has a click{where}: {NO_CLICKS}")
     totals = fold(shown)
     kept = totals.logged >= min_lists
     if not kept.any():

@@ -107,11 +107,11 @@ def _notes(scored: "_Scored", baseline: str | None, counts: Counts | None, same:
         why = f"{baseline} has no bounds" if baseline else "The policy has no manifest that names its bound"
         yield f"{why}: how certain the evidence is, is not known."
     elif not scored.complete:
-        yield "Only listed items have scores: give the file of all candidates' scores, too."
+        yield "Only listed items have scores: give the file of all candidates' scores, too (--scores)."
     if counts is None:
-        yield "The incumbent lists and their clicks are not known: give the training log or its counts."
+        yield "The incumbent lists and their clicks are not known: give the training log or its counts (--train)."
     elif not same:
-        yield "The incumbent lists are those of another log. For clicks, give the training log or its counts."
+        yield "The incumbent lists are those of another log. For clicks, give the training log or its counts (--train)."
 
 
 # --- from the policy --------------------------------------------------------------------------------------------------
