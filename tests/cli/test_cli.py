@@ -203,6 +203,30 @@ def test_what_comes_after_ranking(folder: Path) -> None:
     assert "Next" not in run("rank", "parts/train.parquet", "-o", "policy.parquet", "--json").out
 
 
+def test_what_comes_after_ranking_single_impressions(folder: Path) -> None:
+    """They cannot be evaluated, so that the holdout has another layout, and other options."""
+    table = "context,item,position,click\n" + "q,a,1,1\nq,b,2,0\nq,b,1,0\nq,a,2,1\n" * 20
+    (folder / "seen.csv").write_text(table, encoding="utf-8")
+    said = run("rank", "seen.csv", "-o", "policy.parquet", "--layout", "impressions").out.splitlines()[-3:]
+    assert said[0] == "Next: prudent evaluate policy.parquet --log HOLDOUT"
+    assert said[1].startswith("HOLDOUT is a log of whole lists (layout lists or rows)")
+
+
+def test_what_comes_after_checking(folder: Path) -> None:
+    """Ranking, where it is possible, with the same options."""
+    ran = run("check", "log.parquet", "--max-positions", 50)
+    assert ran.out.splitlines()[-1] == "Next: prudent rank log.parquet -o policy.parquet --max-positions 50"
+    (folder / "none.jsonl").write_text('{"context": "q", "items": ["a"], "clicks": [0]}\n', encoding="utf-8")
+    ran = run("check", "none.jsonl")
+    assert "Check which column has the clicks" in ran.text
+    assert "Next" not in ran.out
+    (folder / "ids.jsonl").write_text('{"context": "q", "items": ["a"], "clicks": ["a"]}\n', encoding="utf-8")
+    ran = run("check", "ids.jsonl")
+    assert "clicked_items= (--clicked-items)" in ran.text
+    assert "click-through rate" not in ran.out
+    assert "Next" not in ran.out
+
+
 def test_scores_without_a_place(folder: Path) -> None:
     """Found out before the work, and before the policy is written."""
     assert run("rank", "log.parquet", "-o", "x.parquet", "--scores", "no/x.parquet").code == 4

@@ -2,11 +2,14 @@
 
 from dataclasses import replace
 
+import pyarrow as pa
 import pytest
 from hypothesis import example, given, settings
 
 import prudent
+from prudent.base.errors import LogError
 from prudent.click_models.check import FEW_IMPRESSIONS
+from prudent.logs.log import NO_CLICKS
 from tests import reference
 from tests.reference import LoggedList
 from tests.strategies import count, logs
@@ -17,7 +20,10 @@ MOVING: list[LoggedList] = [*[("q", ("a", "b"), (1, 1))] * 30, *[("q", ("b", "a"
 def test_few_rare_pairs_are_not_worth_a_sentence() -> None:
     """0% of pairs being noise is no news: the sentence begins where a whole percent is printed."""
     health = prudent.check(count(MOVING))
-    assert any("mostly noise" in verdict for verdict in replace(health, rare_pairs=0.006).verdicts())
+    assert any(
+        "impressions: their click-through rates are mostly noise" in verdict
+        for verdict in replace(health, rare_pairs=0.006).verdicts()
+    )
     assert not any("mostly noise" in verdict for verdict in replace(health, rare_pairs=0.004).verdicts())
 
 
@@ -89,8 +95,25 @@ def test_verdict_on_lists_of_one_item() -> None:
 
 def test_verdict_on_a_log_without_clicks() -> None:
     health = prudent.check(count([("q", ("a", "b"), (0, 0))]))
-    assert health.verdicts() == ["The log has no click: nothing can be learned from it."]
+    assert health.verdicts() == [f"The log has no click: {NO_CLICKS}"]
+    assert not health.rankable
     assert health.without_click == 1
+
+
+def test_the_hint_of_count_is_there_before_counting() -> None:
+    """A log that `count` would refuse with advice gets the advice of it from `check`, too."""
+    log = prudent.Log(pa.table({"context": ["c"], "items": [["a", "b"]], "clicks": [["a"]]}))
+    with pytest.raises(LogError) as refused:
+        prudent.count(log)
+    health = prudent.check(log)
+    assert health.hint.startswith(
+        " If 'clicks' has what was clicked rather than a 0 or 1 for each item: clicked_items="
+    )
+    assert str(refused.value).endswith(health.hint)
+    assert health.verdicts() == [
+        "1 of 1 list was rejected (100%): count and rank stop unless --max-rejected allows it." + health.hint
+    ]
+    assert not health.rankable
 
 
 def test_verdicts_on_a_log_that_is_mostly_rejected() -> None:

@@ -20,7 +20,20 @@ from tests.golden.logs import draw, write_candidates, write_lists, write_rows
 EXPECTED = Path(__file__).with_name("expected.json")
 # Other processors sum and take logarithms with another last digit; what a formula means shows long before that.
 CLOSE = 1e-9
-WORDS = {"why", "note", "words", "verdict", "seconds", "notes", "prudent", "inputs", "title", "winner_why", "doubt"}
+WORDS = {
+    "why",
+    "note",
+    "words",
+    "verdict",
+    "seconds",
+    "notes",
+    "prudent",
+    "inputs",
+    "title",
+    "winner_why",
+    "doubt",
+    "hint",
+}
 
 Result = dict[str, Any]
 

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 import prudent
 from prudent.base.errors import UsageError
-from prudent.cli.options import Memory, Threads, column, only_set, option, settings_of
+from prudent.cli.options import Memory, Threads, as_words, column, only_set, option, settings_of
 
 LayoutOption = Annotated[
     Literal["lists", "rows", "impressions"] | None,
@@ -94,11 +94,7 @@ class LogOptions:
 
     def again(self) -> list[str]:
         """The options that the next command needs to read the same log."""
-        words = []
-        for name, value in self.settings.items():
-            for one in value if isinstance(value, list) else [value]:
-                words += [f"--{name.replace('_', '-')}", str(one)]
-        return words
+        return as_words(self.settings)
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ that type has all of them.
 """
 
 import inspect
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, is_dataclass
 from functools import wraps
@@ -143,6 +143,15 @@ Replicates = Annotated[int | None, option("--replicates", help="Bootstrap replic
 def settings_of(group: Any, *without: str) -> dict[str, Any]:
     """The options of a group that were set, by name."""
     return only_set(**{f.name: getattr(group, f.name) for f in fields(group) if f.name not in without})
+
+
+def as_words(settings: Mapping[str, Any]) -> list[str]:
+    """Options with these values, as words of a command."""
+    words = []
+    for name, value in settings.items():
+        for one in value if isinstance(value, list) else [value]:
+            words += [f"--{name.replace('_', '-')}", str(one)]
+    return words
 
 
 @dataclass(frozen=True)

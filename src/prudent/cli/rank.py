@@ -19,6 +19,7 @@ from prudent.cli.options import (
     MaxRejected,
     Model,
     Verbose,
+    as_words,
     command,
     only_set,
     option,
@@ -102,6 +103,13 @@ def _say_evaluate(policy: "Policy", to: str, inputs: Sequence[str], log: LogOpti
     if [Path(name).name for name in inputs] == ["train.parquet"] and holdout.is_file():
         say_next("prudent", "evaluate", to, "--log", holdout, *again)
         return
+    if policy.manifest.sources["training"].tally.unit == "impression":
+        say_next("prudent", "evaluate", to, "--log", "HOLDOUT")
+        say_wrapped(
+            "HOLDOUT is a log of whole lists (layout lists or rows) that the policy was not trained on: single "
+            "impressions cannot be evaluated."
+        )
+        return
     say_next("prudent", "evaluate", to, "--log", "HOLDOUT", *again)
     say_wrapped(
         "HOLDOUT is a log the policy was not trained on: of another day, or the holdout of prudent split, made before "
@@ -146,6 +154,8 @@ def check_command(inputs: Inputs, log: LogOptions, days: DayOptions, as_json: Js
         print_json(health.to_json())
     else:
         _show_health(health)
+        if health.rankable:
+            say_next("prudent", "rank", *inputs, "-o", "policy.parquet", *as_words(days.settings), *log.again())
 
 
 # --- output -----------------------------------------------------------------------------------------------------------
@@ -154,12 +164,9 @@ def check_command(inputs: Inputs, log: LogOptions, days: DayOptions, as_json: Js
 def _show_health(health: "Health") -> None:
     print_table([Column("in the log"), Column("value", str, " ", align="right")], health.facts())
     say()
-    top = max([*health.ctr, 1e-12])
-    columns = [Column("position", str), Column("click-through rate", float), Column("bar", str, " ", str)]
-    shown = enumerate(health.ctr[:_POSITIONS], start=1)
-    print_table(columns, [(str(position), ctr, "▇" * round(24 * ctr / top)) for position, ctr in shown])
-    _say_more_positions(len(health.ctr))
-    say()
+    if health.ctr:
+        _show_positions(health.ctr)
+        say()
     if health.rejected:
         rejected = sorted(health.rejected.items(), key=lambda entry: -entry[1])
         print_table([Column("rejected lists"), Column("number", int, " ")], rejected)
@@ -171,9 +178,13 @@ def _show_health(health: "Health") -> None:
         say_wrapped(f"• {verdict}")
 
 
-def _say_more_positions(positions: int) -> None:
-    if positions > _POSITIONS:
-        say(f"... and {several(positions - _POSITIONS, 'more position')} (--json has them all)")
+def _show_positions(ctr: Sequence[float]) -> None:
+    top = max([*ctr, 1e-12])
+    columns = [Column("position", str), Column("click-through rate", float), Column("bar", str, " ", str)]
+    shown = enumerate(ctr[:_POSITIONS], start=1)
+    print_table(columns, [(str(position), rate, "▇" * round(24 * rate / top)) for position, rate in shown])
+    if len(ctr) > _POSITIONS:
+        say(f"... and {several(len(ctr) - _POSITIONS, 'more position')} (--json has them all)")
 
 
 def _show_rejected(tally: "Tally") -> None:

@@ -20,13 +20,13 @@ from prudent.counts.count import as_counts, counted_files
 from prudent.counts.counts import Counts
 from prudent.counts.index import Index
 from prudent.counts.lists import ListBatch
-from prudent.counts.max_rejected import MAX_REJECTED
+from prudent.counts.max_rejected import MAX_REJECTED, rejection_hint
 from prudent.counts.repeats import ONCE, Repeats, repeated_lists
 from prudent.counts.sampling import heavy_sample
 from prudent.engines.duckdb.engine import DuckDB
 from prudent.engines.duckdb.hygiene import find_unwanted
 from prudent.logs.hygiene import Findings, leaves_out
-from prudent.logs.log import as_log
+from prudent.logs.log import NO_CLICKS, as_log
 from prudent.storage.manifest import Unit
 
 FEW_IMPRESSIONS = 10
@@ -56,6 +56,18 @@ class Health:
     unit: Unit = "list"  # what `lists` counts: where it is not known which items were shown together, impressions
     repeats: Repeats = ONCE  # how often the same lists were logged
     hygiene: Findings | None = None  # what could be left out; None where the log names no users, or leaves it out
+    hint: str = ""  # what the log may have instead, where too many lists are rejected
+
+    @property
+    def rankable(self) -> bool:
+        """Whether `rank` takes the log: it has clicks, and not too many of its lists are rejected."""
+        return self.clicks > 0 and self.share_rejected <= MAX_REJECTED
+
+    @property
+    def share_rejected(self) -> float:
+        """Share of rejected lists."""
+        bad = sum(self.rejected.values())
+        return bad / max(1, bad + self.lists)
 
     @property
     def pbm_identified(self) -> bool:
@@ -83,7 +95,7 @@ class Health:
     def to_json(self) -> dict[str, Any]:
         """All of it, with the verdicts; fits JSON."""
         content = asdict(self)
-        for name in ("repeats", "hygiene"):  # as facts: in sentences
+        for name in ("repeats", "hygiene", "hint"):  # as facts: in sentences
             del content[name]
         hygiene = {} if self.hygiene is None else {"hygiene": asdict(self.hygiene)}
         return {**content, **hygiene, "verdicts": self.verdicts()}
@@ -93,24 +105,25 @@ class Health:
         verdicts = []
         bad = sum(self.rejected.values())
         if bad:
-            share = bad / (bad + self.lists)
+            share = self.share_rejected
             stop = ": count and rank stop unless --max-rejected allows it" if share > MAX_REJECTED else ""
-            verdicts.append(
-                f"{bad:,} of {several(bad + self.lists, self.unit)} were rejected ({percent(share)}){stop}."
-            )
+            lists = several(bad + self.lists, self.unit)
+            were = "was" if bad + self.lists == 1 else "were"
+            verdicts.append(f"{bad:,} of {lists} {were} rejected ({percent(share)}){stop}.{self.hint}")
         if self.hygiene is not None:
             verdicts.append(str(self.hygiene))
         if not self.lists:
             return verdicts
         if not self.clicks:
-            return [*verdicts, "The log has no click: nothing can be learned from it."]
+            return [*verdicts, f"The log has no click: {NO_CLICKS}"]
         if self.repeats.factor > 1:
-            verdicts.append(f"Repeats: {self.repeats}.")
+            users = " With users and times: --user, --shown-at, --leave-out duplicates." if self.hygiene is None else ""
+            verdicts.append(f"Repeats: {self.repeats}.{users}")
         verdicts += [*self._models(), *self.doubts]
         if self.rare_pairs >= 0.005:  # which is printed as 1%
             verdicts.append(
                 f"{percent(self.rare_pairs, 0)} of context-item pairs have fewer than {FEW_IMPRESSIONS} impressions: "
-                "click-through rates are mostly noise, which lower bounds account for."
+                "their click-through rates are mostly noise, which lower bounds account for."
             )
         if self.single_list_contexts and self.unit == "list":
             have = "context has" if self.single_list_contexts == 1 else "contexts have"
@@ -163,11 +176,13 @@ def check(
     days: dict[str, Any] = {"since": since, "until": until, "half_life": half_life}
     if isinstance(source, Counts) or counted_files(source):
         unwanted, counts = None, as_counts(source, engine=engine, max_rejected=1.0, **days, **log)
+        hint = ""
     else:
         opened = as_log(source, engine=engine, **log)
         counts = as_counts(opened, engine=engine, max_rejected=1.0, **days)
         known = opened.user is not None and not leaves_out(opened)
         unwanted = find_unwanted(engine or DuckDB(), opened) if known else None
+        hint = rejection_hint(counts.tally, opened) if counts.tally.share_rejected > MAX_REJECTED else ""
     names = counts.index
     sums = [_sums(part.cells, names.positions) for part in names.parts()]
     whole = counts.sample() if counts.tally.unit == "list" else None
@@ -200,6 +215,7 @@ def check(
         unit=counts.tally.unit,
         repeats=ONCE if whole is None else repeated_lists(whole),
         hygiene=unwanted,
+        hint=hint,
     )
 
 

@@ -27,12 +27,12 @@ def check_tally(tally: Tally, log: Log, max_rejected: float) -> None:
         raise LogError(
             f"{tally.rejected_lists:,} of {everything:,} {tally.unit}s in {log.name} are rejected "
             f"({tally.share_rejected:.1%}, more than max_rejected={max_rejected:g} (--max-rejected) allows): "
-            f"{'; '.join(tally.reasons)}.{_hint(tally, log)}"
+            f"{'; '.join(tally.reasons)}.{rejection_hint(tally, log)}"
         )
 
 
-def _hint(tally: Tally, log: Log) -> str:
-    """What the log may have instead, by the most frequent reason; nothing is ever guessed."""
+def rejection_hint(tally: Tally, log: Log) -> str:
+    """What the log may have instead, by the most frequent reason, after a space; nothing is ever guessed."""
     reason = max(tally.rejected, key=lambda one: tally.rejected[one])
     flags = log.clicked_items is None and log.clicked_positions is None
     zero = "If positions count from 0: first_position=0 (--first-position 0)."

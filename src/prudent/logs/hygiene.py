@@ -46,7 +46,10 @@ class Findings:
         )
         if not found:
             return f"No duplicate and no bot among {several(self.users, 'user')}.{unknown}"
-        return f"Of {several(self.users, 'user')}: {' and '.join(found)}{bots}; --leave-out leaves them out.{unknown}"
+        kinds = [kind for kind in KINDS if any(kind.removesuffix("s") in what for what in self.left_out)]
+        options = " ".join(f"--leave-out {kind}" for kind in kinds)
+        leave = "leaves" if len(kinds) == 1 else "leave"
+        return f"Of {several(self.users, 'user')}: {' and '.join(found)}{bots}; {options} {leave} them out.{unknown}"
 
 
 def everything_of(log: "Log") -> "Log":
