@@ -23,7 +23,7 @@ import prudent
 from prudent.base.text import plain
 from prudent.bounds import DEFAULT_BOUND
 from prudent.cli import main
-from prudent.cli.rank import _show_summary
+from prudent.cli.rank import _show_rules, _show_summary
 from prudent.click_models.simulate import write_log
 from prudent.click_models.world import make_world
 from prudent.storage.manifest import Manifest, Source, Tally
@@ -656,7 +656,7 @@ def test_statistics_of_the_fit_are_for_verbose(bound: str, few_contexts: Path, t
 # --- what rank says of its result -------------------------------------------------------------------------------------
 
 
-def say_summary(value: float, lists: int, capsys: pytest.CaptureFixture[str]) -> str:
+def say_summary(value: float, lists: int, capsys: pytest.CaptureFixture[str], lost: float | None = None) -> str:
     """What is printed for a policy of this value beside an incumbent of 0.5721, from so many lists."""
     scores = [{"model": "pbm", "log_likelihood": -1.0}, {"model": "dcm", "log_likelihood": -1.1}]
     summary = {"contexts": 3, "too_few_lists": 0, "without_candidates": 0, "differ": 1, "unit": "expected clicks"}
@@ -668,6 +668,7 @@ def say_summary(value: float, lists: int, capsys: pytest.CaptureFixture[str]) ->
         {
             "summary": {**summary, **values},
             "comparison": {"scores": scores, "winner": "pbm", "lists": 100, "test_lists": 20},
+            **({} if lost is None else {"rules": {"exclude": {"changed": 1, "lost": lost}}}),
         },
     )
     _show_summary(manifest)
@@ -676,7 +677,25 @@ def say_summary(value: float, lists: int, capsys: pytest.CaptureFixture[str]) ->
 
 def test_a_difference_in_the_last_digit_is_not_called_worse(capsys: pytest.CaptureFixture[str]) -> None:
     assert "worse" not in say_summary(0.5720, 100, capsys)
-    assert "worse than the incumbent" in say_summary(0.5620, 100, capsys)
+    assert "worse than the incumbent: this log is no reason to change" in say_summary(0.5620, 100, capsys)
+
+
+def test_rules_that_change_nothing_may_be_misspelt(capsys: pytest.CaptureFixture[str]) -> None:
+    _show_rules(Manifest("policy", {}, {}, {"rules": _costs(exclude=0, pin=1, at_most=0), "summary": {"unit": "x"}}))
+    said = " ".join(capsys.readouterr().out.split())
+    assert said.endswith("exclude changes no list: if that is not meant, are items named as in the log?")
+    _show_rules(Manifest("policy", {}, {}, {"rules": _costs(exclude=1, at_most=0), "summary": {"unit": "x"}}))
+    assert "no list" not in capsys.readouterr().out
+
+
+def _costs(**changed: int) -> dict[str, dict[str, float]]:
+    return {kind: {"changed": n, "lost": 0.0} for kind, n in changed.items()}
+
+
+def test_lists_that_are_worse_by_what_rules_cost(capsys: pytest.CaptureFixture[str]) -> None:
+    """Without its rules, a policy may be better than the incumbent: then the log is not to blame."""
+    assert "worse than the incumbent: by what the rules cost" in say_summary(0.56, 100, capsys, lost=0.03)
+    assert "worse than the incumbent: this log is no reason" in say_summary(0.5, 100, capsys, lost=0.03)
 
 
 def test_auto_says_where_it_compared_on_a_sample(capsys: pytest.CaptureFixture[str]) -> None:

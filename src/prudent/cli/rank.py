@@ -241,7 +241,10 @@ def _show_summary(manifest: "Manifest") -> None:
         say_wrapped(f"The reward is {reward}: bounds are of what an examination of an item earns.")
     say_wrapped(list_promise(summary["level"], settings["bound"]))
     if summary["value"] < (1 - _CLEARLY) * summary["incumbent_value"]:
-        say_wrapped("The new lists are estimated to be worse than the incumbent: this log is no reason to change.")
+        lost = sum(cost["lost"] for cost in manifest.results.get("rules", {}).values())
+        ruled = summary["value"] + lost >= (1 - _CLEARLY) * summary["incumbent_value"]
+        why = "by what the rules cost" if ruled else "this log is no reason to change"
+        say_wrapped(f"The new lists are estimated to be worse than the incumbent: {why}.")
 
 
 def _show_choice(manifest: "Manifest") -> None:
@@ -287,6 +290,10 @@ def _show_rules(manifest: "Manifest") -> None:
         Column("lost", float, f"value lost per list ({manifest.results['summary']['unit']})"),
     ]
     print_table(columns, rows)
+    idle = [kind for kind, cost in rules.items() if kind in ("exclude", "pin", "bury") and not cost["changed"]]
+    if idle:
+        changes = "changes" if len(idle) == 1 else "change"
+        say_wrapped(f"{join_names(idle)} {changes} no list: if that is not meant, are items named as in the log?")
     if rules.get("new", {}).get("lacking"):
         lists = several(rules["new"]["lacking"], "list")
         say_wrapped(f"{lists} cannot have as many new items: name them with --candidates.")
