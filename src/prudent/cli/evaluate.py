@@ -8,7 +8,7 @@ from rich.markup import escape
 
 import prudent
 from prudent.base.text import plain, several
-from prudent.cli.log_options import LogOptions
+from prudent.cli.log_options import LogOptions, LogReward
 from prudent.cli.options import (
     By,
     GateOptions,
@@ -153,10 +153,11 @@ def split_command(
     by: By = None,
     time: Time = None,
     seed: Seed = None,
+    reward: LogReward = None,
     as_json: Json = False,
 ) -> None:
     """Split a log into a training log and a holdout."""
-    settings = only_set(to=to, holdout=holdout, by=by, time=time, seed=seed)
+    settings = only_set(to=to, holdout=holdout, by=by, time=time, seed=seed, reward=reward)
     with busy("Splitting"):
         parts = prudent.split(logs, engine=log.engine, **settings, **log.settings)
     train, held = parts.train, parts.holdout
@@ -165,7 +166,8 @@ def split_command(
         return
     say(f"Wrote {several(train.lists, 'list')} to {train.path} and {held.lists:,} to {held.path}.")
     say(f"Clicks per list: {train.clicks_per_list:.4f} and {held.clicks_per_list:.4f}.")
-    say_next("prudent", "rank", train.path, "-o", "policy.parquet", *([] if log.format else log.again()))
+    again = [*([] if log.format else log.again()), *(["--reward", parts.reward] if parts.reward else [])]
+    say_next("prudent", "rank", train.path, "-o", "policy.parquet", *again)
 
 
 def _show_evaluation(evaluation: "Evaluation") -> None:

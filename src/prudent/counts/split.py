@@ -48,6 +48,7 @@ class Split:
 
     train: Part
     holdout: Part
+    reward: str | None = None  # the column of it in both parts, where the log has one
 
     @property
     def z(self) -> float:
@@ -112,7 +113,7 @@ def split(
     for name, manifest in manifests.items():
         manifest.write(paths[name])
     lists = {name: manifest.results["lists"] for name, manifest in manifests.items()}
-    done = Split(**{name: _measure(log, path, lists[name], engine) for name, path in paths.items()})
+    done = Split(**{name: _measure(log, path, lists[name], engine) for name, path in paths.items()}, reward=log.reward)
     if abs(done.z) > _CHANCE:
         _warn_of_difference(done, time)
     return done

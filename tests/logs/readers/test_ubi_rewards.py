@@ -1,6 +1,7 @@
 """What UBI actions are worth: summed over the actions on an item of a list, each once, as a loop does it."""
 
 import json
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +69,11 @@ def test_the_command_ranks_by_them(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert "The reward is buy=20, click=1" in done.text
     assert prudent.Policy.read("policy.parquet")["shoes"][0] == "c"
     assert run("rank", "ubi.ndjson", "--format", "ubi", "--reward", "margin", "-o", "policy.parquet").code == 2
+    parts = run("split", "ubi.ndjson", "--format", "ubi", "--reward", "click=1,buy=20", "-o", "parts").out
+    following = "prudent rank parts/train.parquet -o policy.parquet --reward 'buy=20, click=1'"
+    assert parts.splitlines()[-1] == f"Next: {following}"
+    assert run(*shlex.split(following)[1:]).code == 0
+    assert prudent.Policy.read("policy.parquet").reward == "buy=20, click=1"
 
 
 @pytest.mark.parametrize(
