@@ -95,3 +95,50 @@ def test_a_context_without_impressions_is_taken_for_one_that_production_showed_o
     alpha, beta, _ = prior.of(evidence([0, 0, 0], [0, 0, 0], [0, 0, 1]))
     usual = prior.curve.curve([prior.usual], log1p(some.fitted.positions))
     np.testing.assert_allclose(alpha / (alpha + beta), np.repeat(1 / (1 + np.exp(-usual)), 3), rtol=1e-12)
+
+
+def fitted_numbers(evidence: Evidence) -> list[float]:
+    curve = fit_anchored_prior(evidence, shrunk=False).curve
+    return [curve.intercept, *curve.slopes, curve.by_size, float(np.log(curve.strength))]
+
+
+def test_errors_are_those_of_fits_to_other_logs() -> None:
+    """Standard deviations of 60 fits have an error of 9 %: .3 is 3 of them."""
+    some = logged(0.25, contexts=60)
+    prior = fit_anchored_prior(some, shrunk=False)
+    assert prior.curve.shrinkage == 1
+    assert fit_anchored_prior(some).curve.errors == ()
+    assert "errors" not in prior.fitted
+    alpha, beta, _ = prior.of(some)
+    rng = np.random.default_rng(1)
+    fits = []
+    for _ in range(60):
+        positive = rng.binomial(some.examined.astype(int), rng.beta(alpha, beta)).astype(float)
+        fits.append(fitted_numbers(replace(some, positive=positive, negative=some.examined - positive)))
+    expected = np.sqrt(np.sum(np.array(prior.curve.errors) ** 2, axis=0))
+    assert np.std(fits, axis=0, ddof=1) == pytest.approx(expected, rel=0.3)
+
+
+def test_errors_that_pairs_share() -> None:
+    """The logit of the mean moves as that of the prior without examinations, and next to not at all with 10⁵."""
+    some = logged(0.25, contexts=30)
+    learned = Anchored(0.05, slopes="fitted").learn(some, len(some.context))
+    assert isinstance(learned, LearnedAnchored)
+    n = np.where(np.arange(len(some.context)) % 2, 0.0, 1e5)
+    scores = learned.score(replace(some, positive=n / 4, negative=3 * n / 4))
+    assert scores.shared is not None
+    rows = np.array([0, 1, 2, 3, 11])
+    shared = scores.shared(rows)
+    curve = learned.prior.curve
+    assert shared.shape == (5, len(curve.errors))
+    for row, moves in zip(rows.tolist(), shared, strict=True):
+        impressions = some.impressions[some.context == some.context[row]]
+        x = log1p(some.hazard[row]) - np.mean(np.log1p(impressions))
+        z = (1, x, max(0.0, x - curve.knot) ** 2 / 4, log1p(impressions.sum()), 0)
+        if row % 2:
+            assert moves == pytest.approx(
+                [sum(e * one for e, one in zip(error, z, strict=True)) for error in curve.errors]
+            )
+        else:
+            assert np.abs(moves).max() < 1e-3
+    assert Anchored(0.05).score(some).shared is None

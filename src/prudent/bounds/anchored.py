@@ -1,11 +1,12 @@
 """Production's order, from which an item rises only on evidence: the default."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar, Literal
 
 import numpy as np
+from scipy.special import logit
 
 from prudent.base.arrays import BoolArray, FloatArray, IntArray
 from prudent.base.spec import check_word
@@ -45,6 +46,10 @@ class Anchored(Bound):
        clicks put above another one of their context lead as well, clicked in it or not; with ``lead=clicks`` they do
        not.
 
+    6. With ``slopes=fitted``, b is not shrunk. Shrinking keeps a list from following a curve that may be noise, but it
+       puts items that were hardly ever shown too high: `judge`, which is to estimate well, does not shrink. Scores
+       then have the error of the fitted prior, which all pairs share.
+
     Each pair weighs both by what they know: its own clicks by the number of its examinations, those elsewhere by s. So
     where a context has evidence of its own its list is that of its own clicks, where it has none that of the prior,
     and where neither knows anything, the incumbent's: without groups, a context without clicks keeps its list, and an
@@ -54,12 +59,14 @@ class Anchored(Bound):
 
     delta: float = 0.5
     lead: Literal["prior", "clicks"] = "prior"
+    slopes: Literal["shrunk", "fitted"] = "shrunk"
 
     posterior: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_delta(self.delta)
         check_word("lead", self.lead, ["prior", "clicks"])
+        check_word("slopes", self.slopes, ["shrunk", "fitted"])
 
     @property
     def promise(self) -> str:
@@ -85,7 +92,8 @@ class Anchored(Bound):
 
     def learn(self, evidence: Evidence, pairs: int) -> Bound:
         """The same with its prior fitted to this evidence."""
-        return LearnedAnchored(self.delta, self.lead, fit_anchored_prior(evidence), tabulated=pairs >= TABLE_FROM)
+        prior = fit_anchored_prior(evidence, shrunk=self.slopes == "shrunk")
+        return LearnedAnchored(self.delta, self.lead, prior, tabulated=pairs >= TABLE_FROM)
 
 
 @dataclass(frozen=True)
@@ -114,10 +122,10 @@ class AnchoredPrior(PriorRule):
         return {**self.curve.fitted, "opposed": self.opposed}
 
 
-def fit_anchored_prior(evidence: Evidence) -> AnchoredPrior:
+def fit_anchored_prior(evidence: Evidence, shrunk: bool = True) -> AnchoredPrior:
     """The prior that follows the hazard, and whether it falls with it over the examined pairs."""
     x = _covariate(evidence)
-    curve = fit_prior(evidence, x, levels=False, size=_size(evidence))
+    curve = fit_prior(evidence, x, levels=False, size=_size(evidence), shrunk=shrunk)
     examined = evidence.examined > 0
     level = curve.curve(x[examined])
     opposed = bool(examined.any() and np.cov(x[examined], level, bias=True)[0, 1] < 0)
@@ -176,7 +184,20 @@ class LearnedAnchored(Bound):
             anchor=Anchor(stay, self._leads(evidence), self.preference(evidence), STAY * self.delta),
             list_level=self.delta / 2,
             deviation=after.deviation,
+            shared=partial(self._shared, evidence) if self.prior.curve.errors else None,
         )
+
+    def _shared(self, evidence: Evidence, rows: IntArray) -> FloatArray:
+        """By how much the logit of the mean of some pairs moves with one standard error of the fitted prior."""
+        few = evidence.select(rows)
+
+        def logits(curve: HierarchicalPrior) -> FloatArray:
+            prior = replace(self.prior, curve=curve).of(evidence, rows)
+            _, mean = posterior(few, prior, self.tabulated).scores()
+            return np.asarray(logit(mean))
+
+        here, curve = logits(self.prior.curve), self.prior.curve
+        return np.column_stack([logits(curve.moved(error)) - here for error in curve.errors])
 
     def score_lists(self, evidence: Evidence, incumbent: BoolArray) -> Scores:
         """The same of the pairs of incumbent lists, and of those that may pass them."""

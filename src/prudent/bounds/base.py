@@ -70,6 +70,9 @@ class Scores:
     # posteriors, which are independent given the prior: `prudent.policies.list_bound` combines them.
     joint: OfRows | None = None
     deviation: OfRows | None = None  # standard deviation of the posterior; None for a bound without one
+    # By how much the logit of the mean moves with one standard error of the fitted prior, a column for each independent
+    # direction of that error, which all pairs share; None where the prior is taken as known.
+    shared: OfRows | None = None
 
 
 class Bound(Protocol):

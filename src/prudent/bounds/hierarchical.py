@@ -1,7 +1,7 @@
 """The prior of `exposure`, and a level of its own for every context."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -82,6 +82,20 @@ class HierarchicalPrior(PriorRule):
     pairs: int = 0
     by_size: float = 0.0  # of a context, where `anchored` fits it
     by_group: Mapping[str, GroupTerm] = field(default_factory=dict)  # where `anchored` has groups
+    # Independent directions of the error of b₀, b, the slope of size and log s₀, by one standard error each; none of
+    # slopes that are shrunk, whose error is unknown.
+    errors: Sequence[Sequence[float]] = ()
+
+    def moved(self, by: Sequence[float]) -> "HierarchicalPrior":
+        """The prior with b₀, b, the slope of size and log s₀ moved by as much."""
+        curve = len(self.slopes)
+        return replace(
+            self,
+            intercept=self.intercept + by[0],
+            slopes=tuple(slope + move for slope, move in zip(self.slopes, by[1 : 1 + curve], strict=True)),
+            by_size=self.by_size + sum(by[1 + curve : -1]),
+            strength=self.strength * float(np.exp(by[-1])),
+        )
 
     def curve(self, exposure: FloatArray | Sequence[float], size: FloatArray | float = 0.0) -> FloatArray:
         """b₀ + b·z at a centred log exposure x, in a context of this size; groups come on top."""
@@ -125,6 +139,7 @@ class HierarchicalPrior(PriorRule):
     def fitted(self) -> Mapping[str, Any]:
         """Its parameters; plain JSON."""
         fitted = asdict(self)
+        del fitted["errors"]
         if not self.by_group:
             del fitted["by_group"]
         return fitted
@@ -140,12 +155,19 @@ LITTLE = 10.0  # examinations: an item with as many has half a say in where the 
 
 
 def fit_prior(
-    evidence: Evidence, exposure: FloatArray, *, levels: bool = True, size: FloatArray | None = None
+    evidence: Evidence,
+    exposure: FloatArray,
+    *,
+    levels: bool = True,
+    size: FloatArray | None = None,
+    shrunk: bool = True,
 ) -> HierarchicalPrior:
     """From the examined pairs: the others have a likelihood of 1 under every prior; contexts have levels or not.
 
     size
         Of the context of every pair, a third covariate where contexts are many and differ in it.
+    shrunk
+        Whether the slopes are, or are kept as fitted, with their errors. Those of groups always are.
     """
     rows = sample_pairs(evidence)
     positive, negative, x = evidence.positive[rows], evidence.negative[rows], exposure[rows]
@@ -173,7 +195,7 @@ def fit_prior(
         covariances = covariances_of(best, terms, columns, context)
         if covariances is not None:
             wald = wald_of(slice(1, 1 + shared), best, covariances)
-            shrinkage = kept_share(wald, shared)
+            shrinkage = kept_share(wald, shared) if shrunk else 1.0
             for at, name in enumerate(names, start=1 + shared):
                 own = wald_of(slice(at, at + 1), best, covariances)
                 # Groups whose other members are better do not make a pair worse: a slope below 0 is noise.
@@ -185,6 +207,10 @@ def fit_prior(
     flat = _Widening(positive, negative, offset=combine(slopes, columns))
     near = shrinkage > _NEARLY_ALL and all(term.shrinkage > _NEARLY_ALL for term in terms_of.values())
     (intercept, log_strength), _, spread, _ = _in_turns(flat, start, context, level, spread, near=near)
+    errors: FloatArray = np.zeros((0, 0))
+    if not shrunk:
+        likelihood = _Widening(positive, negative, columns[:shared], combine(slopes[shared:], columns[shared:]))
+        errors = _errors(likelihood, np.array([intercept, *slopes[:shared], log_strength]), context)
     return HierarchicalPrior(
         intercept=float(intercept),
         slopes=tuple(map(float, slopes[:dimension])),
@@ -198,7 +224,17 @@ def fit_prior(
         pairs=int(rows.size),
         by_size=float(slopes[dimension:shared].sum()),
         by_group=terms_of,
+        errors=tuple(map(tuple, errors.tolist())),
     )
+
+
+def _errors(likelihood: "_Widening", parameters: FloatArray, context: IntArray) -> FloatArray:
+    """Rows whose squares add up to the covariance of the parameters; none where it is not identified."""
+    covariances = covariances_of(parameters, likelihood.terms(parameters), likelihood.columns, context)
+    if covariances is None:
+        return np.zeros((0, 0))
+    root = np.linalg.cholesky(covariances[0]).T
+    return np.pad(root, ((0, 0), (0, len(parameters) - len(root))))  # a strength that is taken as known has no error
 
 
 def _adds(signal: FloatArray, columns: Sequence[FloatArray]) -> bool:

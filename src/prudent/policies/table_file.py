@@ -18,7 +18,7 @@ from prudent.storage.manifest import Kind, Manifest
 from prudent.storage.parquet import write_parquet
 from prudent.storage.quoting import file_text
 
-NAME, WHOLE, FRACTION, TEXT = "name", "whole", "DOUBLE", "VARCHAR"
+NAME, WHOLE, FRACTION, FRACTIONS, TEXT = "name", "whole", "DOUBLE", "DOUBLE[]", "VARCHAR"
 """What a column has: names are text or integers."""
 
 

@@ -7,7 +7,7 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
-from prudent.storage.arrow import numbers
+from prudent.storage.arrow import Column, listed, numbers
 from prudent.storage.arrow_tables import registered
 from prudent.storage.run import NameColumn
 
@@ -73,12 +73,19 @@ def append(
     query: str = "from part",
 ) -> None:
     """Add rows to a table, which the first call makes: these columns, or what a query makes of them as `part`."""
-    batch = {
-        name: column.column if isinstance(column, NameColumn) else numbers(column) for name, column in columns.items()
-    }
+    batch = {name: _arrow(column) for name, column in columns.items()}
     made = connection.execute("select count(*) from duckdb_tables() where table_name = ?", [table]).fetchall()[0][0]
     with registered(connection, "part", [batch]):
         connection.execute(f"insert into {table} {query}" if made else f"create temp table {table} as {query}")
+
+
+def _arrow(values: NDArray[Any] | NameColumn) -> Column:
+    """Names, numbers, or lists of numbers, which are the rows of a table."""
+    if isinstance(values, NameColumn):
+        return values.column
+    if values.ndim == 2:
+        return listed(np.full(len(values), values.shape[1]), numbers(values.ravel()))
+    return numbers(values)
 
 
 def terms(prefix: str = "", values: Sequence[str] = (), counted: Sequence[str] = ()) -> dict[str, str]:

@@ -25,8 +25,8 @@ from prudent.policies.rank import check_outputs, measure
 from prudent.policies.tables import append
 from prudent.storage.manifest import Manifest
 
-JUDGING_BOUND = "anchored(delta=0.05)"
-"""The bound of `judge` where none is named: that of `rank`, with an interval of 95 %."""
+JUDGING_BOUND = "anchored(delta=0.05, slopes=fitted)"
+"""The bound of `judge` where none is named: that of `rank` with slopes that are not shrunk, and an interval of 95 %."""
 
 
 def judge(
@@ -50,7 +50,9 @@ def judge(
     this machine, on counts of any size, part by part.
 
     The estimate is the posterior mean of attraction by the click model, so that positions do not matter and few clicks
-    do not outrank many. ``confidence`` is the posterior probability of the grade.
+    do not outrank many. ``confidence`` is the posterior probability of the grade. ``shared`` has by how much the logit
+    of the estimate moves with one standard error of the fitted prior, in each independent direction, where the bound
+    knows that; nDCG with an interval needs it.
 
     bound
         A bound with a posterior: ``anchored``, ``bayes``, ``eb``, ``exposure`` or ``hierarchical``. The interval from
@@ -131,4 +133,5 @@ def _judged(plan: Plan, part: Part, thresholds: Sequence[float]) -> dict[str, An
         "grade": grades.astype(np.int32),
         "deviation": deviation,
         "confidence": confidence(grades, found["mean"], deviation, thresholds),
+        "shared": np.zeros((len(row), 0)) if scores.shared is None else scores.shared(row),
     }

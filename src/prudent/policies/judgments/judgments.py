@@ -15,11 +15,11 @@ from prudent.base.text import Column, Columns, Rows, number, percent, several
 from prudent.policies.judgments.grades import GRADES
 from prudent.policies.judgments.ndcg import Ndcg, join, ndcg_interval
 from prudent.policies.policy import Policy, as_policy
-from prudent.policies.table_file import FRACTION, NAME, WHOLE, TableFile
+from prudent.policies.table_file import FRACTION, FRACTIONS, NAME, WHOLE, TableFile
 from prudent.storage.manifest import Manifest
 
 _FLOATS = ("confidence", "mean", "lower", "upper", "deviation", "positive", "negative")
-COLUMNS = ("context", "item", "grade", *_FLOATS, "impressions")
+COLUMNS = ("context", "item", "grade", *_FLOATS, "impressions", "shared")
 """Of the file of judgments."""
 _COLUMNS = (
     Column("context", object),
@@ -27,6 +27,7 @@ _COLUMNS = (
     Column("grade", int),
     *(Column(name, float) for name in _FLOATS),
     Column("impressions", int),
+    Column("shared", object),
 )
 _IMPOSSIBLE = " or ".join(
     [
@@ -34,11 +35,12 @@ _IMPOSSIBLE = " or ".join(
         *(f"{name} is null or not isfinite({name})" for name in _FLOATS),
         "least(confidence, mean, lower, positive, negative, impressions) < 0 or greatest(mean, lower, upper) > 1",
         "deviation <= 0 or confidence > 1.000001",
+        "shared is null or list_count(shared) <> len(shared) or not isfinite(coalesce(list_sum(shared), 0))",
     ]
 )
 """In SQL, whether a row cannot be a judgment."""
 
-_TYPES = {"context": NAME, "item": NAME, "grade": WHOLE, "impressions": WHOLE}
+_TYPES = {"context": NAME, "item": NAME, "grade": WHOLE, "impressions": WHOLE, "shared": FRACTIONS}
 FILE = TableFile(
     "judgments",
     "prudent judge",
@@ -47,6 +49,7 @@ FILE = TableFile(
     (
         f"select count(*) from judgments where {_IMPOSSIBLE}",
         "select count(*) - count(distinct (context, item)) from judgments",
+        "select greatest(count(distinct len(shared)), 1) - 1 from judgments",
     ),
 )
 
@@ -57,7 +60,9 @@ class Judgments(Result):
 
     ``confidence`` is the posterior probability of the grade; ``mean`` the estimate of attraction, ``lower`` to
     ``upper`` its interval and ``deviation`` its posterior standard deviation; ``positive``, ``negative`` and
-    ``impressions`` are the evidence. ``thresholds`` are the attractions that the grades 1 to 4 start at.
+    ``impressions`` are the evidence; ``shared`` is by how much the logit of ``mean`` moves with one standard error of
+    the fitted prior, in each independent direction of it, as all items do together. ``thresholds`` are the attractions
+    that the grades 1 to 4 start at.
 
     >>> import prudent, pyarrow as pa
     >>> lists = [{"context": "shoes", "items": ["i1", "i2"], "clicks": [0, 1]}] * 90
@@ -121,7 +126,8 @@ class Judgments(Result):
         """The mean nDCG@k of a policy's lists by these judgments, with an interval.
 
         The gain of an item is ``2^grade − 1``, and 0 without a judgment. Attractions are drawn from their posteriors so
-        many times and graded by the thresholds; estimate and interval are those of the nDCG over the draws.
+        many times, with errors of the prior that all items share, and graded by the thresholds; estimate and interval
+        are those of the nDCG over the draws.
         See `prudent.policies.judgments.ndcg.ndcg_interval` for what the interval leaves out.
 
         >>> import prudent, pyarrow as pa
