@@ -647,7 +647,7 @@ def test_statistics_of_the_fit_are_for_verbose(bound: str, few_contexts: Path, t
     assert silent.code == verbose.code == 0
     for word in ("prior", "wald", "Wald", "strength", "examination", "×"):
         assert word not in silent.out
-    assert "examination by position: 1 " in verbose.out
+    assert "fitted examination: 1 " in verbose.out
     assert FITTED.get(bound, "fitted prior: intercept ") in verbose.text
     assert ("fitted prior" in verbose.out) == bool(FITTED.get(bound, True))
     assert "×" not in verbose.out

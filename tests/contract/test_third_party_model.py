@@ -93,6 +93,10 @@ def answers(model: str, environment: Mapping[str, str], tmp_path_factory: pytest
         "gate-contexts": ["gate-contexts", *on_holdout, *dm, "-o", "mixed.parquet"],
         "report": ["report", *on_holdout, *dm, "-o", "report.html", "--scores", "scores.parquet", "--train", train],
         "diff": ["diff", "policy.parquet", "other.parquet"],
+        "plan": ["plan", *on_holdout],
+        "verify": ["verify", *on_holdout],
+        "judge": ["judge", train, "--model", model, "-o", "judgments.parquet"],
+        "explore": ["explore", "policy.parquet", "--log", train, "--scores", "scores.parquet", "-o", "shown.parquet"],
     }
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", PROCESS],
@@ -112,7 +116,7 @@ def answers(model: str, environment: Mapping[str, str], tmp_path_factory: pytest
 
 def test_every_command_takes_the_model(model: str, answers: Answers) -> None:
     for name, answer in answers.commands.items():
-        assert answer.code in ((0, 1) if name.startswith("gate") else (0,)), answer.text
+        assert answer.code in ((0, 1) if name in ("gate", "gate-contexts", "verify") else (0,)), answer.text
     said = {name: json.loads(answers.commands[name].out) for name in ("rank", "auto", "compare", "tune", "evaluate")}
     assert said["rank"]["settings"]["model"].startswith(model)
     assert said["auto"]["settings"]["model"] in (*names(), "distracted")

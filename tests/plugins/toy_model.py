@@ -1,6 +1,5 @@
 """A third-party click model in one file: PBM whose examination also depends on whether anything above was clicked."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -19,13 +18,20 @@ ROUNDS = 100
 
 @dataclass(frozen=True)
 class Distracted(ClickModel):
-    """``P(Yₖ = 1 | clicks above) = θ pₖ`` before the first click of a list, ``θ qₖ`` after it."""
+    """``P(Yₖ = 1 | clicks above) = θ pₖ`` before the first click of a list, ``θ qₖ`` after it.
+
+    ``examination`` sets p and q of each position, as in ``distracted(examination=[[1, 0.5], [0.7, 0.4]])``.
+    """
+
+    examination: tuple[tuple[float, float], ...] = ()
 
     unit: ClassVar[str] = "expected clicks"
     reward: ClassVar[Reward] = "clicks"
 
     def fit(self, cells: Cells, positions: int, lists: ListBatch | None = None) -> "FittedDistracted":
         """Alternate θ = ΣY/Σx and p = ΣY/Σθ."""
+        if self.examination:
+            return FittedDistracted(self, positions, np.array(self.examination)[:positions])
         if not cells.click.any():
             raise NotIdentifiedError("distracted is not identified: there is no click.")
         state = 2 * (cells.position - 1) + (cells.prev > 0)
@@ -40,7 +46,9 @@ class Distracted(ClickModel):
         return FittedDistracted(self, positions, examination.reshape(positions, 2), learned=True)
 
     def typical(self, positions: int) -> "FittedDistracted":
-        """Users examine less after a click."""
+        """As set, or users who examine less after a click."""
+        if self.examination:
+            return FittedDistracted(self, positions, np.array(self.examination))
         before = np.arange(1, positions + 1) ** -0.5
         return FittedDistracted(self, positions, np.stack([before, 0.6 * before], axis=1))
 
@@ -49,9 +57,7 @@ class Distracted(ClickModel):
 class FittedDistracted(FittedModel):
     examination: FloatArray  # a row for each position: before the first click, and after it
 
-    @property
-    def parameters(self) -> Mapping[str, FloatArray]:
-        return {"examination": self.examination} if self.learned else {}
+    settings: ClassVar[tuple[str, ...]] = ("examination",)
 
     def evidence(self, cells: Cells) -> Evidence:
         x = self.examination[cells.position - 1, (cells.prev > 0).astype(int)]

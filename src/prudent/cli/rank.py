@@ -315,15 +315,13 @@ def _show_signals(manifest: "Manifest") -> None:
 
 
 def _show_fitted(manifest: "Manifest") -> None:
-    """Fitted parameters of the click model, by position, and of the bound's prior."""
-    fitted = dict(manifest.results["fitted"])
-    prior = fitted.pop("prior", {})
-    for in_words in ("groups", "features"):
-        fitted.pop(in_words, {})
-    prior.pop("by_group", {})
+    """Fitted parameters of the click model, and of the bound's prior without signals, which are in words."""
+    from prudent.policies.trained_model import fitted_parameters
+
+    prior = {k: v for k, v in manifest.results["fitted"].get("prior", {}).items() if k != "by_group"}
     say()
-    for parameter, values in fitted.items():
-        say_wrapped(f"{parameter} by position: {short(values, _POSITIONS)}")
+    for parameter, values in fitted_parameters(manifest).items():
+        say_wrapped(f"fitted {parameter}: {short(values, _POSITIONS)}")
     if prior:
         say_wrapped(f"fitted prior: {', '.join(f'{name} {short(value, _POSITIONS)}' for name, value in prior.items())}")
 

@@ -16,8 +16,8 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, NamedTuple, Protocol
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, ClassVar, NamedTuple, Protocol, cast
 
 import numpy as np
 
@@ -62,6 +62,16 @@ class ClickModel(Protocol):
         """
         return lists_by_position(fitted)
 
+    def pinned(self, fitted: Mapping[str, Any]) -> "ClickModel":
+        """The model with fitted parameters, such as those of a manifest, among its settings: they are not fitted again.
+
+        Raises `UsageError` where they cannot be: a manifest may be made elsewhere.
+        """
+        if missing := fitted.keys() - {one.name for one in fields(cast(Any, self))}:
+            raise UsageError(f"{self} has no setting {min(missing)!r} for a parameter that was fitted.")
+        pinned: ClickModel = replace(cast(Any, self), **{name: _as_tuple(values) for name, values in fitted.items()})
+        return pinned
+
     def evidence(self, counts: Counted) -> Evidence:
         """Fit and count in one step."""
         lists = counts.sample() if self.whole_lists else None
@@ -101,9 +111,13 @@ class FittedModel(ABC):
 
     @property
     def pinned(self) -> ClickModel:
-        """The click model with these parameters among its settings, so that they are not fitted again."""
-        pinned = {name: tuple(getattr(self, name).tolist()) for name in self.settings}
-        return replace(self.model, **pinned)  # type: ignore[type-var]
+        """The click model with these parameters among its settings."""
+        return self.model.pinned({name: getattr(self, name).tolist() for name in self.settings})
+
+    @property
+    def of_scores(self) -> "FittedModel":
+        """The same users, with the scores of a policy for attraction; here lists are ranked by attraction."""
+        return self
 
     @property
     def as_truth(self) -> "FittedModel":
@@ -230,6 +244,10 @@ def lists_by_position(fitted: Mapping[str, Any]) -> dict[str, list[float | None]
         elif all(isinstance(number, int | float) for number in numbers):
             curves[name] = list(numbers)
     return curves
+
+
+def _as_tuple(values: Any) -> Any:
+    return tuple(map(_as_tuple, values)) if isinstance(values, list | tuple) else values
 
 
 def product_above(factors: FloatArray) -> FloatArray:

@@ -162,11 +162,19 @@ class FittedDynamicBayesian(FittedReader):
         settings: dict[str, Any] = {"satisfaction": self._distribution}
         if hasattr(self.model, "perseverance"):
             settings["perseverance"] = self.perseverance
-        return replace(self.model, **settings)  # type: ignore[type-var]
+        return self.model.pinned(settings)
 
     @property
     def _distribution(self) -> tuple[float, float]:
         return float(self.satisfaction), 0.0 if self.prior is None else 1 / (1 + sum(self.prior))
+
+    @property
+    def of_scores(self) -> "FittedDynamicBayesian":
+        """Where items differ in s, those whose every click satisfies: lists are ranked by such clicks."""
+        if self.prior is None:
+            return self
+        users = self.model, self.positions, self.perseverance, np.array(1.0)
+        return _FittedSatisfying(*users, error=self.error, learned=self.learned, doubt=self.doubt)
 
     @property
     def as_truth(self) -> "FittedDynamicBayesian":
@@ -199,14 +207,7 @@ class FittedDynamicBayesian(FittedReader):
         satisfaction, spread = estimate_satisfaction(followed, ended, *self.prior)
         trials = combined_trials(settled.parameters[:, 0], examined, satisfaction, spread)
         positive = trials * satisfaction * np.divide(clicks, examined, out=np.zeros(cells.pairs), where=examined > 0)
-        # Each click satisfies: attraction in this evidence is that to a click that does.
-        satisfying = make_evidence(
-            replace(self, satisfaction=np.array(1.0), prior=None),
-            cells,
-            positive,
-            trials - positive,
-            tries=shown,
-        )
+        satisfying = make_evidence(self.of_scores, cells, positive, trials - positive, tries=shown)
         return replace(evidence, satisfaction=satisfaction, satisfying=satisfying)
 
     def estimate(self, cells: Cells) -> FloatArray:
@@ -241,3 +242,11 @@ class FittedDynamicBayesian(FittedReader):
         known = np.full(max(0, self.positions - 1), self.perseverance)
         gamma = by_position(known, attraction.shape[-1], beyond=0.0)
         return Onward(gamma, gamma * (1 - self.satisfaction))
+
+
+class _FittedSatisfying(FittedDynamicBayesian):
+    """Users whose attraction is that to a click that satisfies; other clicks are not in it."""
+
+    def rewards(self, attraction: FloatArray, reward: Reward) -> FloatArray:
+        """None: lists say how often they satisfy, which no click shows."""
+        raise UsageError(f"Under {self.model}, lists are ranked by clicks that satisfy, and those are not known here.")

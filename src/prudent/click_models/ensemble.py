@@ -94,6 +94,10 @@ class Ensemble(ClickModel):
         """Those of the model."""
         return self.model.curves(fitted)
 
+    def pinned(self, fitted: Mapping[str, Any]) -> ClickModel:
+        """The model with its parameters: they vary no more."""
+        return self.model.pinned(fitted)
+
 
 @dataclass(frozen=True, eq=False)
 class FittedEnsemble(FittedModel):
@@ -220,13 +224,8 @@ def _with(fitted: FittedModel, names: Sequence[str], values: FloatArray, cells: 
         shape = np.shape(fitted.parameters[name])
         size = int(np.prod(shape))
         own, values = values[:size].reshape(shape), values[size:]
-        settings[name] = float(own) if not shape else _as_tuple(own)
-    model: ClickModel = replace(fitted.model, **settings)  # type: ignore[type-var]
-    return model.fit(cells, fitted.positions).ranking_like(fitted)
-
-
-def _as_tuple(values: FloatArray) -> tuple[Any, ...]:
-    return tuple(map(_as_tuple, values)) if values.ndim > 1 else tuple(values.tolist())
+        settings[name] = own.tolist()
+    return fitted.model.pinned(settings).fit(cells, fitted.positions).ranking_like(fitted)
 
 
 def _read_replicates(replicates: Any) -> int:
