@@ -23,13 +23,14 @@ import prudent
 from prudent.base.text import plain
 from prudent.bounds import DEFAULT_BOUND
 from prudent.cli import main
+from prudent.cli.options import app
 from prudent.cli.rank import _show_rules, _show_summary
 from prudent.click_models.simulate import write_log
 from prudent.click_models.world import make_world
 from prudent.storage.manifest import Manifest, Source, Tally
 from tests.command import PROCESS, run, run_process
 
-COMMANDS = ["rank", "count", "check", "compact", "diff", "simulate", "demo"]
+COMMANDS = sorted(str(command.name) for command in app.registered_commands)
 ESCAPE = "\x1b"
 
 
@@ -78,6 +79,12 @@ def test_help_of_a_command(command: str, option: str) -> None:
     assert ran.code == 0
     assert f"Usage: prudent {command}" in ran.text
     assert ran.err == ""
+
+
+@pytest.mark.parametrize("command", ["evaluate", "gate", "gate-contexts", "plan", "verify", "report"])
+def test_help_offers_a_column_of_rewards_where_it_is_known(command: str) -> None:
+    text = " ".join(run(command, "--help").text.replace("│", " ").split())
+    assert ("or a column of what clicks were worth" in text) == (command in ("evaluate", "gate"))
 
 
 def test_help_names_every_command() -> None:

@@ -10,6 +10,8 @@ import prudent
 from prudent.base.text import plain, several
 from prudent.cli.log_options import LogOptions, LogReward
 from prudent.cli.options import (
+    AnyReward,
+    AnyRewardGateOptions,
     By,
     GateOptions,
     Holdout,
@@ -22,7 +24,6 @@ from prudent.cli.options import (
     PolicyFile,
     Propensity,
     Replicates,
-    Reward,
     Seed,
     Segment,
     Time,
@@ -49,7 +50,7 @@ def evaluate_command(
             "--estimator", "-e", metavar="NAME", help="{estimators}; e.g. 'ips(clip=50)', 'dm(model=dcm)'; repeatable."
         ),
     ] = None,
-    reward: Reward = None,
+    reward: AnyReward = None,
     confidence: Annotated[
         float | None, option("--confidence", parser=fraction, help="Confidence level of intervals.")
     ] = None,
@@ -85,7 +86,7 @@ def gate_command(
     policy: PolicyFile,
     log: HoldoutLog,
     columns: LogOptions,
-    rule: GateOptions,
+    rule: AnyRewardGateOptions,
     estimator: Annotated[
         str | None, option("--estimator", "-e", help="The estimator that decides: {estimators}.")
     ] = None,

@@ -104,7 +104,15 @@ Reward = Annotated[
     option(
         "--reward",
         metavar="NAME",
-        help="What a list earns: clicks, any-click (whether it has one); evaluate, gate: or a column of rewards.",
+        help="What a list earns: clicks, or any-click (whether it has one).",
+    ),
+]
+AnyReward = Annotated[
+    str | None,
+    option(
+        "--reward",
+        metavar="NAME",
+        help="What a list earns: clicks, any-click (whether it has one), or a column of what clicks were worth.",
     ),
 ]
 Propensity = Annotated[
@@ -265,6 +273,13 @@ class GateOptions:
     def settings(self) -> dict[str, Any]:
         """Arguments of `prudent.gate`: what is set."""
         return settings_of(self)
+
+
+@dataclass(frozen=True)
+class AnyRewardGateOptions(GateOptions):
+    """The same, where what a list earns may also be in a column."""
+
+    reward: AnyReward = None
 
 
 # --- commands ---------------------------------------------------------------------------------------------------------

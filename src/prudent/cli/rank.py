@@ -58,7 +58,9 @@ def rank_command(
     unseen: Annotated[
         bool, typer.Option("--unseen", help="Also rank contexts that --candidates names and the log does not have.")
     ] = False,
-    max_moves: Annotated[int | None, typer.Option(help="Positions an item may rise above its incumbent place.")] = None,
+    max_moves: Annotated[
+        int | None, typer.Option(help="Maximum number of positions an item may rise above its incumbent place.")
+    ] = None,
     reward: LogReward = None,
     rules: Annotated[
         Path | None, typer.Option(help="JSON file of business rules: pin, bury, exclude, at_most, new, keep_first.")
