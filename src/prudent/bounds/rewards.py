@@ -6,6 +6,7 @@ bound that has a posterior; the rewards of its clicks tell m. Given a click mode
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -38,12 +39,17 @@ class MeanReward:
     between: float  # τ²
     variance: float  # of M
 
+    @property
+    def strength(self) -> float:
+        """Of the prior (s), in clicks; infinite where items do not differ."""
+        return self.dispersion * self.mean / self.between if self.between else inf
+
     def posterior(self, rewards: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Mean and variance of m for `Evidence.rewards`."""
         clicks, total, _ = rewards.T
-        if not self.between:  # items do not differ
+        strength = self.strength
+        if strength == inf:
             return np.full(len(clicks), self.mean), np.full(len(clicks), self.variance)
-        strength = self.dispersion * self.mean / self.between
         mean = (strength * self.mean + total) / (strength + clicks)
         prior = strength / (strength + clicks)
         return mean, self.dispersion * mean / (strength + clicks) + prior**2 * self.variance

@@ -58,7 +58,7 @@ def learn_click_rewards(held: Holdout) -> ClickRewards:
         prior = fit_mean_reward(own[there])
     except LogError as error:
         raise CannotTellError("No click on an item of the policy has a reward above 0.") from error
-    strength = prior.dispersion * prior.mean / prior.between if prior.between else np.inf
+    strength = prior.strength
     share = 1.0 if np.isinf(strength) else strength / (strength + own[..., 0])
     mean = prior.posterior(own.reshape(-1, 3))[0].reshape(held.target.shape)
     return ClickRewards(

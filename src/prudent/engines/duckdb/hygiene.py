@@ -17,6 +17,7 @@ _DIALECT = hygiene.Dialect(
     length="len(items)",
     clicks="len(list_filter(clicks, lambda click: click = 1))",
     content="array_to_string(items, chr(31)), array_to_string(clicks, ',')",
+    rewards="array_to_string(rewards, ',')",
 )
 
 
@@ -41,10 +42,7 @@ def find_unwanted(database: Database, log: Log) -> Findings:
 def _mark(connection: duckdb.DuckDBPyConnection, log: Log, source: OpenTable) -> Findings:
     """Make the table `marked` of lists, each with the reason to leave it out."""
     kinds = kinds_left_out(log)
-    dialect = _DIALECT
-    if log.reward is not None:  # what earned something else is no duplicate
-        dialect = _DIALECT._replace(content=f"{_DIALECT.content}, array_to_string(rewards, ',')")
-    columns = hygiene.measures(dialect, duplicates="duplicates" in kinds, rewards=log.reward is not None)
+    columns = hygiene.measures(_DIALECT, duplicates="duplicates" in kinds, rewards=log.reward is not None)
     measured = ", ".join(f"{text} as {name}" for name, text in columns.items())
     visit = "".join(f", null::varchar as {name}" for name in ("user1", "shown_at") if name not in log.columns)
     connection.execute(

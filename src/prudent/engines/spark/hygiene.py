@@ -14,7 +14,8 @@ from prudent.logs.log import Log
 _DIALECT = hygiene.Dialect(
     length="size(items)",
     clicks="size(filter(clicks, click -> click = 1))",
-    content=("array_join(cast(items as array<string>), chr(31)), array_join(cast(clicks as array<string>), ',')"),
+    content="array_join(cast(items as array<string>), chr(31)), array_join(cast(clicks as array<string>), ',')",
+    rewards="array_join(cast(rewards as array<string>), ',')",
 )
 
 
@@ -23,10 +24,7 @@ def without_left_out(lists: DataFrame, rows: DataFrame, log: Log) -> tuple[DataF
     if not leaves_out(log):
         return lists, log
     kinds = kinds_left_out(log)
-    dialect = _DIALECT
-    if log.reward is not None:  # what earned something else is no duplicate
-        dialect = dialect._replace(content=f"{dialect.content}, array_join(cast(rewards as array<string>), ',')")
-    columns = hygiene.measures(dialect, duplicates="duplicates" in kinds, rewards=log.reward is not None)
+    columns = hygiene.measures(_DIALECT, duplicates="duplicates" in kinds, rewards=log.reward is not None)
     every = lists.selectExpr("*", *(f"{text} as {name}" for name, text in columns.items()))
     is_bot = "false"
     if "bots" in kinds:

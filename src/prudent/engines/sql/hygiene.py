@@ -16,18 +16,21 @@ class Dialect(NamedTuple):
 
     length: str  # of the items
     clicks: str  # number of clicks on the list
-    content: str  # items and clicks as one text, without the names' separators
+    content: str  # items and clicks as texts
+    rewards: str  # what clicks earned, as text
 
 
 def measures(dialect: Dialect, *, duplicates: bool, rewards: bool = False) -> dict[str, str]:
     """Columns of a list: its length, clicks, a hash of its content, its minute, and which of equal lists it is."""
+    # What earned something else is no duplicate.
     same = f"user1, shown_at, context, items, clicks{', rewards' if rewards else ''}"
+    content = f"{dialect.content}{f', {dialect.rewards}' if rewards else ''}"
     known = "user1 is not null and shown_at is not null and items is not null"
     copy = f"case when {known} then row_number() over (partition by {same} order by shown_at) else 1 end"
     return {
         "length": f"coalesce({dialect.length}, 0)",
         "clicked": f"coalesce({dialect.clicks}, 0)",
-        "content": f"md5(concat_ws(chr(31), cast(context as string), {dialect.content}))",
+        "content": f"md5(concat_ws(chr(31), cast(context as string), {content}))",
         "minute": "date_trunc('minute', try_cast(shown_at as timestamp))",
         "copy": copy if duplicates else "1",
     }
