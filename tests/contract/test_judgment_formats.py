@@ -105,6 +105,10 @@ NO_GRADES = ("propensities",)
 every_format = pytest.mark.parametrize("name", [name for name in judgment_formats if name not in NO_GRADES])
 
 
+def test_every_format_has_a_reader() -> None:
+    assert {*READERS, *NO_GRADES} == set(judgment_formats)
+
+
 @every_format
 @pytest.mark.parametrize("lists", [PLAIN, HOSTILE, NUMBERED], ids=["plain", "hostile", "numbered"])
 def test_judgments_are_held_or_refused(name: str, lists: Lists, tmp_path: Path) -> None:

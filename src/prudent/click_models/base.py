@@ -38,7 +38,9 @@ class ClickModel(Protocol):
     reward: ClassVar[Reward]  # the same as a reward
     precedence: ClassVar[int] = 100  # where held-out clicks cannot tell two models apart, auto takes the lower
     whole_lists: ClassVar[bool] = False  # whether `fit` reads `lists`
-    single_impressions: ClassVar[bool] = False  # whether cells will do of which `Cells.single` is true
+    # Whether examination does not depend on other items and clicks: then cells will do of which `Cells.single` is true,
+    # and a list earns the sum of the rewards of its items.
+    single_impressions: ClassVar[bool] = False
     compares_positions: ClassVar[bool] = False  # whether it is fitted to items that are shown at several positions
     compared: ClassVar[bool] = True  # whether auto and compare try it: it predicts clicks in a way of its own
 

@@ -14,7 +14,7 @@ import pytest
 
 import prudent
 from prudent.base.errors import PolicyError, PrudentWarning, UsageError
-from prudent.policies.export import ElasticsearchRules
+from prudent.policies.export.elasticsearch_rules import ElasticsearchRules
 from tests.policies.export.policies import HOSTILE, NUMBERED, Lists, exported, policy_of
 
 TEXT: Lists = {context: [item for item in items if item] for context, items in HOSTILE.items()}  # no _id is empty

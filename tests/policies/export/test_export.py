@@ -10,7 +10,8 @@ from redis.crc import key_slot
 
 import prudent
 from prudent.base.errors import PolicyError, UsageError, WriteError
-from prudent.policies.export import Redis, formats, parse
+from prudent.policies.export import formats, parse
+from prudent.policies.export.redis import Redis
 from tests.command import run
 from tests.policies.export.policies import HOSTILE, Lists, exported, policy_of, write
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from prudent.base.errors import PolicyError, UsageError
-from prudent.policies.export import OpenSearch
+from prudent.policies.export.opensearch import OpenSearch
 from tests.policies.export.policies import Lists, exported, policy_of
 
 

@@ -12,7 +12,7 @@ import redis
 
 import prudent
 from prudent.base.errors import UsageError
-from prudent.policies.export import Redis
+from prudent.policies.export.redis import Redis
 from tests.policies.export.policies import HOSTILE, NUMBERED, Lists, exported, policy_of
 from tests.policies.export.servers import load_redis, redis_server
 

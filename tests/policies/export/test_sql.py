@@ -12,7 +12,7 @@ import pytest
 
 import prudent
 from prudent.base.errors import PolicyError, UsageError
-from prudent.policies.export import Sql
+from prudent.policies.export.sql import Sql
 from tests.policies.export.policies import HOSTILE, NUMBERED, Lists, exported, policy_of
 from tests.policies.export.servers import connection_text, load_postgres, postgres_server
 

@@ -8,7 +8,7 @@ import pytest
 from ir_measures import RR
 
 from prudent.base.errors import PolicyError, UsageError
-from prudent.policies.export import TrecRun
+from prudent.policies.export.trec import TrecRun
 from tests.policies.export.policies import NUMBERED, Lists, exported, policy_of
 
 MANY: Lists = {f"q{i}": [f"d{(i * 7 + k * 13) % 1000}" for k in range(200)] for i in range(5)}

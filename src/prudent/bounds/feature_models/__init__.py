@@ -1,4 +1,4 @@
-"""Models of what features add to logit attraction; each module registers one, and `feature_models` finds it by name.
+"""Models of what features add to logit attraction; a module registers one, and `feature_models` finds it by name.
 
 >>> list(feature_models)
 ['lightgbm', 'ridge']

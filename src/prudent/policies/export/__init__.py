@@ -13,13 +13,6 @@ from typing import TYPE_CHECKING
 from prudent.base.errors import UsageError
 from prudent.engines.duckdb.engine import DuckDB
 from prudent.policies.export.base import Format, formats
-from prudent.policies.export.elasticsearch_rules import ElasticsearchRules
-from prudent.policies.export.opensearch import OpenSearch
-from prudent.policies.export.plain import Csv, JsonLines
-from prudent.policies.export.redis import Redis
-from prudent.policies.export.solr import Solr
-from prudent.policies.export.sql import Sql
-from prudent.policies.export.trec import TrecRun
 from prudent.policies.export.writing import check_name_types, format_by_ending, opened_rows, write_parts
 from prudent.policies.files import check_lists
 from prudent.policies.policy import Policy, as_policy
@@ -31,20 +24,7 @@ if TYPE_CHECKING:
     from prudent.policies.exploration.exploration import Exploration
     from prudent.policies.judgments.judgments import Judgments
 
-__all__ = [
-    "Csv",
-    "ElasticsearchRules",
-    "Format",
-    "JsonLines",
-    "OpenSearch",
-    "Redis",
-    "Solr",
-    "Sql",
-    "TrecRun",
-    "export",
-    "formats",
-    "parse",
-]
+__all__ = ["Format", "export", "formats", "parse"]
 
 parse = formats.parse
 """The format that a spelling stands for."""
@@ -59,12 +39,11 @@ def export(
 ) -> Manifest:
     """Write a policy, judgments, an exploration, or what is in a file, for another program, and return the manifest.
 
-    ``format`` is ``jsonl``, ``csv``, ``trec-run``, ``elasticsearch-rules``, ``opensearch``, ``solr``, ``redis`` or
-    ``sql``, with settings in brackets: ``"sql(table=lists)"``. Without it, the ending of the file decides: ``.jsonl``,
-    ``.csv``, ``.sql`` or another that a format has. Judgments have formats of their own, such as ``trec-qrels``.
-    Explorations go to ``jsonl``, ``csv``, ``redis`` and ``sql``, with the probability of each list; the others have one
-    list for each context, and refuse. The same policy gives the same bytes. The file is written whole or not at all,
-    and loads whole or not at all where the program supports that.
+    ``format`` is the name of an export format, such as ``jsonl`` or ``redis``, with settings in brackets:
+    ``"sql(table=lists)"``. Without it, the ending of the file decides: ``.jsonl``, ``.csv``, ``.sql`` or another that a
+    format has. Judgments have formats of their own, such as ``trec-qrels``. Explorations go to formats that can carry
+    the probability of each list; the others have one list for each context, and refuse. The same policy gives the same
+    bytes. The file is written whole or not at all, and loads whole or not at all where the program supports that.
 
     >>> import duckdb, pathlib, prudent, tempfile
     >>> clicks = "select 'shoes' as context, ['i1', 'i2'] as items, [0, 1] as clicks from range(9)"
