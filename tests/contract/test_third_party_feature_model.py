@@ -62,18 +62,38 @@ assert made.manifest.results["fitted"]["prior"]["by_group"]["features"]["slope"]
 found = prudent.Policy.read("p.parquet").rank_new("new", ["a", "b", "c"], {"price": [0.0, 2.0, 1.0]})
 assert found.items == ["b", "c", "a"]
 """
+WITHOUT = """
+import prudent
+from prudent.base.errors import PolicyError
+policy = prudent.Policy.read("p.parquet")
+assert len(policy) == 600
+prudent.export(policy, "lists.jsonl")
+policy.write("copy.parquet")
+try:
+    policy.rank_new("new", ["a", "b", "c"], {"price": [0.0, 2.0, 1.0]})
+except PolicyError as error:
+    assert "No feature model is called 'cubic'. Install" in str(error)
+else:
+    raise AssertionError
+"""
+COPIED = """
+import prudent
+assert prudent.Policy.read("copy.parquet").rank_new("new", ["a", "b"], {"price": [0.0, 2.0]}).items == ["b", "a"]
+"""
 
 
-def test_it_ranks(tmp_path: Path) -> None:
+def test_it_ranks_and_where_it_is_not_installed_its_lists_can_be_read(tmp_path: Path) -> None:
     site = tmp_path / "site"
     metadata = site / "cubic-1.0.dist-info"
     metadata.mkdir(parents=True)
     (site / "cubic_model.py").write_text(PLUGIN)
     (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: cubic\nVersion: 1.0\n")
     (metadata / "entry_points.txt").write_text("[prudent.feature_models]\ncubic = cubic_model:Cubic\n")
-    path = os.pathsep.join([str(site), *sys.path])
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", PROCESS],
-        cwd=tmp_path, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
+    for code, places in ((PROCESS, [str(site)]), (WITHOUT, []), (COPIED, [str(site)])):
+        path = os.pathsep.join([*places, *sys.path])
+        done = subprocess.run(
+            [sys.executable, "-W", "ignore", "-c", code],
+            cwd=tmp_path, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, timeout=120,
+            check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr

@@ -247,7 +247,7 @@ def test_a_request_is_quick(policy: prudent.Policy) -> None:
 
 def test_a_damaged_prior_is_named(policy: prudent.Policy) -> None:
     """Each entry in turn: an error, or a list with bounds."""
-    assert policy.prior is not None
+    assert isinstance(policy.prior, FittedPrior)
     whole = policy.prior.to_text()
     for *outer, key in places(json.loads(whole)):
         if "features" not in (*outer, key):

@@ -145,7 +145,7 @@ def test_policies_without_a_prior(folder: Path) -> None:
 
 
 def test_the_prior_survives_its_text(policy: prudent.Policy) -> None:
-    assert policy.prior is not None
+    assert isinstance(policy.prior, FittedPrior)
     text = policy.prior.to_text()
     assert FittedPrior.from_text(text, "p").to_text() == text
     for damaged in ("", "{}", "[]", text[:-1], text.replace('"slope"', '"slop"'), text.replace("anchored", "eb")):
@@ -167,7 +167,7 @@ HOSTILE = [None, "x", "", True, -1, 0, 1e308, 10**30, 1 << 63, [], [[1]], {}, {"
 
 def test_a_damaged_prior_is_named(policy: prudent.Policy) -> None:
     """Each entry in turn: an error, or a list with bounds; of 900 changes, 240 ended in tracebacks, 40 in NaN."""
-    assert policy.prior is not None
+    assert isinstance(policy.prior, FittedPrior)
     whole = policy.prior.to_text()
     for *outer, key in places(json.loads(whole)):
         for value in HOSTILE:
@@ -207,7 +207,7 @@ def test_a_policy_of_an_item_that_is_always_clicked_can_be_read(tmp_path: Path) 
     """Its prior has nearly all mass at 1, so that the lower quartile is above the mean; it was taken for damaged."""
     shoes = pa.table({"context": ["shoes"] * 3, "items": [["a", "b"]] * 3, "clicks": [[1, 0]] * 3})
     policy = prudent.rank(shoes, "cm", to=tmp_path / "policy.parquet")
-    assert policy.prior is not None
+    assert isinstance(policy.prior, FittedPrior)
     new = policy.prior.rank("boots", ["a"], {})
     assert new.lower[0] > new.mean[0] > 0.999
     assert dict(prudent.Policy.read(tmp_path / "policy.parquet")) == {"shoes": ["a", "b"]}

@@ -18,6 +18,7 @@ from prudent.click_models import Evidence, click_models
 from prudent.counts.groupings import OF_CONTEXTS, OF_ITEMS, Derived, Groupings, combined, keys_of_texts
 from prudent.counts.groups import NO_GROUP, Keys, Signals
 from prudent.policies.feature_signals import joined
+from prudent.policies.installed import NotInstalledError, check_installed
 from prudent.policies.learned_features import LearnedFeatures
 from prudent.policies.plan import Plan
 from prudent.storage.parquet import read_footer
@@ -105,6 +106,7 @@ class FittedPrior:
                 totals.append(_read_totals(group))
                 groupings.append(typed(group, Grouping))
             spelling = typed(content["bound"], str)
+            check_installed(bounds, spelling)
             of_items, of_contexts = (typed(content[key], tuple[str, ...]) for key in ("of_items", "of_contexts"))
             bound = bounds.parse(spelling).restored(content["saved"])
             positions = typed(content["positions"], int)
@@ -191,14 +193,39 @@ class FittedPrior:
         return Evidence(np.zeros(pairs, np.int64), np.arange(pairs), none, none, none, fitted, none, none, none, none)
 
 
-def read_prior(connection: duckdb.DuckDBPyConnection, file: Path) -> FittedPrior | None:
-    """The fitted prior in the file of a policy, or in the folder that Spark wrote; None where there is none."""
+@dataclass(frozen=True)
+class UnreadPrior:
+    """The fitted prior of a policy that another package has ranked, which is not installed here."""
+
+    text: str
+    reason: str
+
+    @property
+    def footer(self) -> dict[str, str]:
+        """As it was read."""
+        return {PRIOR: self.text}
+
+    def rank(self, context: str | int, candidates: Sequence[str | int], features: Mapping[str, Any]) -> NewList:
+        """Nothing, and why."""
+        raise PolicyError(f"The policy cannot rank requests here. {self.reason} Install the package that has it.")
+
+
+def read_prior(connection: duckdb.DuckDBPyConnection, file: Path) -> FittedPrior | UnreadPrior | None:
+    """The fitted prior in the file of a policy, or in the folder that Spark wrote; None where there is none.
+
+    One that cannot be used here, since a package is missing, is kept: lists can be read without it.
+    """
     if not file.is_dir():
         text = read_footer(connection, file).get(PRIOR)
     else:
         inside = file / PRIOR_IN_FOLDER
         text = inside.read_text(encoding="utf-8") if inside.is_file() else None
-    return None if text is None else FittedPrior.from_text(text, str(file))
+    if text is None:
+        return None
+    try:
+        return FittedPrior.from_text(text, str(file))
+    except NotInstalledError as error:
+        return UnreadPrior(text, str(error))
 
 
 def _read_totals(group: dict[str, Any]) -> Totals:

@@ -13,6 +13,7 @@ from prudent.bounds.features import SIGNAL, Learned, restored
 from prudent.counts.feature_columns import Categorical, Feature, Features, in_codes, in_range
 from prudent.counts.groups import Signals
 from prudent.policies.feature_signals import LEARNED, FeatureSignals
+from prudent.policies.installed import check_installed
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,7 @@ class LearnedFeatures:
             return cls(kinds)
         model = content["model"]
         spelling, level = typed(model["spelling"], str), typed(model["level"], float)
+        check_installed(feature_models, spelling)
         return cls(kinds, spelling, restored(feature_models.parse(spelling), model["saved"], level))
 
     def read(self, candidates: Sequence[Any], given: Mapping[str, Any]) -> list[Feature]:

@@ -18,7 +18,7 @@ from prudent.counts.counts import Counts
 from prudent.engines.duckdb.engine import DuckDB
 from prudent.logs.formats import find_files
 from prudent.policies.files import COLUMNS, check_same_manifest, open_lists, open_table, read_manifest, read_scores
-from prudent.policies.fitted_prior import FittedPrior, NewList, read_prior
+from prudent.policies.fitted_prior import FittedPrior, NewList, UnreadPrior, read_prior
 from prudent.policies.lookup import Lookup, Name
 from prudent.storage.files import check_not_read, replacing
 from prudent.storage.locks import unchanged
@@ -60,7 +60,7 @@ class Policy(Lookup, Result):
     _tables: Mapping[str, str | Callable[[], str]]
     counts: Counts | None = None  # that it was ranked from
     files: tuple[Path, ...] = ()  # that it was read from
-    prior: FittedPrior | None = None  # what ranks contexts that the log does not have
+    prior: FittedPrior | UnreadPrior | None = None  # what ranks contexts that the log does not have
 
     @classmethod
     def read(cls, path: str | PathLike[str], scores: str | PathLike[str] | None = None) -> "Policy":
