@@ -2,7 +2,7 @@
 """What `prudent explore` predicts against what happens in simulated worlds: standard errors of p, losses, and regret.
 
     python docs/explore_weeks.py weeks [RUNS]
-    python docs/explore_weeks.py nights [RUNS]
+    python docs/explore_weeks.py nights [RUNS [FIRST]]
 
 A week: a world with a log of production, a policy ranked from it, and its exploration for one week more. Its lists are
 drawn with their probabilities and clicked. p is fitted to them alone and, for comparison, to both logs together. The
@@ -10,8 +10,10 @@ predicted and the realised standard error of p are those of all weeks together; 
 
 Nights: every night lists are ranked anew from all logs so far, and explored for the next night. Instead of by
 `prudent.explore`, exploration may be ε-greedy (with probability ε, a random candidate replaces the last item) or
-Thompson sampling (with probability ε, a list of the highest draws from the posteriors), with the ε at which the true
-loss is that of `prudent.explore` on the same night. Regret is that of the lists that are learned after the last night.
+Thompson sampling (with probability ε, a list of the highest draws from the posteriors). Each night these may lose as
+much in truth as `prudent.explore` did on the mean of its nights, and what they did not lose before: ε is chosen for
+that, with the truth at hand. Regret is that of the lists that are learned after the last night.
+Runs have the seeds from 0, or nights from FIRST, each with a line of its own.
 """
 
 import sys
@@ -147,31 +149,34 @@ def nights(seed: int, budget: float = 0.01) -> dict[str, tuple[float, float]]:
     world = make_world(MODEL, contexts=30, items=(10, 16), length=5, zipf=0.7, quality=0.5, exploration=0.3, seed=seed)
     first = as_table(world, *next(draw(world, 3 * NIGHT, seed, 3 * NIGHT)))
     best, found = best_value(world), {}
-    losses = np.zeros(NIGHTS)  # of explore, which the others are given
+    allowance = 0.0  # the mean loss of explore, which the others are given
     for way in ("explore", *RIVALS):
         rng = np.random.default_rng([seed, 3])
-        log, lost = first, []
-        for night in range(NIGHTS):
+        log, left, lost = first, 0.0, []
+        for _ in range(NIGHTS):
             policy = prudent.rank(log, MODEL)
             own = lists_of(world, policy.lists())
             worth = own.value(world)
             if way == "explore":
                 made = prudent.explore(policy, budget=budget, goal="items", lists=NIGHT)
                 served = lists_of(world, made.relation())
-                losses[night] = max(0.0, (worth - served.value(world)) / best)
+                lost.append((worth - served.value(world)) / best)
                 shown = served.shown(world, NIGHT, rng)
             else:
                 context = rng.choice(len(world.contexts), 4 * NIGHT, p=world.share)
                 other = explored(world, policy, own, context, way, rng)
                 cost = float(np.mean(value(world, own.items[context]) - value(world, other))) / best
-                share = min(1.0, losses[night] / cost) if cost > 0 else 0.0
+                left += allowance
+                share = min(1.0, max(0.0, left / cost)) if cost > 0 else 1.0
+                left -= share * cost
                 tried = rng.random(NIGHT) < share
                 items = np.where(tried[:, None], other[:NIGHT], own.items[context[:NIGHT]])
                 lost.append(share * cost)
                 shown = as_table(world, context[:NIGHT], items, clicked(world, items, rng).clicks)
             log = pa.concat_tables([log, shown])
         learned = lists_of(world, prudent.rank(log, MODEL).lists()).value(world)
-        found[way] = (1 - learned / best, float(np.mean(losses if way == "explore" else lost)))
+        found[way] = (1 - learned / best, float(np.mean(lost)))
+        allowance = max(0.0, found["explore"][1])
     return found
 
 
@@ -207,9 +212,12 @@ def explored(
     return of_world[pair[context[:, None], order]]
 
 
-def show_nights(runs: int) -> None:
-    """Mean regrets, and their differences from that of `prudent.explore` in the same worlds."""
-    every = [nights(seed) for seed in range(runs)]
+def show_nights(runs: int, first: int = 0) -> None:
+    """Regrets of each world, their means, and their differences from that of `prudent.explore` in the same worlds."""
+    every = []
+    for seed in range(first, first + runs):
+        every.append(nights(seed))
+        print(f"world {seed}: " + ", ".join(f"{way} {one[0]:.2%}" for way, one in every[-1].items()), flush=True)
     ours = np.array([one["explore"][0] for one in every])
     for way in every[0]:
         regret = np.array([one[way][0] for one in every])
@@ -227,7 +235,10 @@ def main() -> None:
     runs = int(sys.argv[2]) if len(sys.argv) > 2 else 200
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", prudent.PrudentWarning)
-        {"weeks": show_weeks, "nights": show_nights}[sys.argv[1]](runs)
+        if sys.argv[1] == "weeks":
+            show_weeks(runs)
+        else:
+            show_nights(runs, int(sys.argv[3]) if len(sys.argv) > 3 else 0)
 
 
 if __name__ == "__main__":

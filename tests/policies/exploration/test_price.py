@@ -5,7 +5,16 @@ import pytest
 from scipy.stats import beta, norm
 
 import prudent
-from prudent.policies.exploration.items import MOST_ITEMS, PROBABILITIES, _hull, _points, steps_of, variants_of
+from prudent.policies.exploration.items import (
+    MOST_EXPLORED,
+    MOST_ITEMS,
+    PROBABILITIES,
+    Steps,
+    beta_excess,
+    gains_and_price,
+    steps_of,
+    variants_of,
+)
 from prudent.policies.exploration.price import _SHARED, Variants, expected_excess, price
 from prudent.policies.exploration.situation import Situation, posterior_strength, read_situation, spare
 from tests.policies.exploration.worlds import production, small_world
@@ -17,6 +26,10 @@ def situation(request: pytest.FixtureRequest) -> Situation:
     policy = prudent.rank(log, request.param.partition("(")[0])
     assert policy.counts is not None
     return read_situation(policy, policy.counts)
+
+
+def every_step(situation: Situation, swapped: float = 0.0) -> Steps:
+    return steps_of(situation, situation.lists, np.full(situation.contexts, swapped))
 
 
 def test_posteriors_from_mean_and_quantile() -> None:
@@ -36,7 +49,7 @@ def test_expected_excess_by_integration() -> None:
 
 def test_price_by_plain_loops(situation: Situation) -> None:
     """The derivative of R by each item's attraction is a quotient of differences."""
-    steps = steps_of(situation, situation.lists)
+    steps = every_step(situation)
     variants = variants_of(situation, steps, len(steps.pair))
     found = price(situation, variants, 0.9)
     weight = situation.lists / situation.lists.sum()
@@ -67,7 +80,7 @@ def test_uncertain_examination_widens_the_limit() -> None:
     policy = prudent.rank(production(small_world(3), 3000, 3), "pbm")
     assert policy.counts is not None
     situation = read_situation(policy, policy.counts)
-    steps = steps_of(situation, situation.lists)
+    steps = every_step(situation)
     variants = variants_of(situation, steps, len(steps.pair))
     covariance = np.diag([0.0, 0.04, 0.04])
     wide, narrow = price(situation, variants, 0.95, covariance), price(situation, variants, 0.95)
@@ -76,57 +89,66 @@ def test_uncertain_examination_widens_the_limit() -> None:
     assert price(situation, Variants.none(3), 0.95) == (0.0, 0.0)
 
 
-def test_gain_by_draws_of_what_is_learned() -> None:
-    """The value of the best list of new estimates, over 200,000 outcomes of n examinations of a Beta posterior.
+def test_beta_excess_by_integration() -> None:
+    x = (np.arange(400_000) + 0.5) / 400_000
+    for mean, strength, least in ((0.1, 5.0, 0.3), (0.4, 20.0, 0.2), (0.02, 60.0, 0.0), (0.5, 4.0, 1.0)):
+        density = beta(mean * strength, (1 - mean) * strength).pdf(x)
+        expected = np.mean(np.maximum(x - least, 0) * density)
+        found = beta_excess(np.array([mean]), np.array([strength]), np.array([least]))
+        assert found == pytest.approx([expected], abs=1e-5)
 
-    The gain takes the new estimate as normal, which it is not: its tail is up to 25 % off.
-    """
+
+def test_gain_by_draws_of_what_is_learned() -> None:
+    """The value of the best list where an item is known, over 200,000 draws of its attraction, and its part."""
     policy = prudent.rank(production(small_world(5), 6000, 5), "pbm(examination=[1, 0.7, 0.5])")
     assert policy.counts is not None
     situation = read_situation(policy, policy.counts)
     pair = np.flatnonzero(spare(situation))
-    coming = np.full(situation.contexts, 2000.0)
-    gains, costs = _points(situation, pair, coming)
+    gains, prices = gains_and_price(situation, pair, np.full(situation.contexts, 2000.0))
     random = np.random.default_rng(0)
+    weights = np.array([1, 0.7, 0.5])
     checked = 0
     for row, one in enumerate(pair):
-        context = situation.context[one]
-        listed = situation.mean[situation.table[context]]
-        point = len(PROBABILITIES) - 1  # the first position, most often
-        examined = round(PROBABILITIES[-1] * 2000)
-        a, b = situation.mean[one] * situation.strength[one], (1 - situation.mean[one]) * situation.strength[one]
-        clicks = random.binomial(examined, random.beta(a, b, 200_000))
-        estimate = (a + clicks) / (a + b + examined)
-        every = -np.sort(-np.column_stack([np.tile(listed, (200_000, 1)), estimate]), axis=1)[:, :3]
-        weights = np.array([1, 0.7, 0.5])
-        now = -np.sort(-np.append(listed, situation.mean[one]))[:3] @ weights
+        listed = situation.mean[situation.table[situation.context[one]]]
+        mean, strength = situation.mean[one], situation.strength[one]
+        theta = random.beta(mean * strength, (1 - mean) * strength, 200_000)
+        every = -np.sort(-np.column_stack([np.tile(listed, (200_000, 1)), theta]), axis=1)[:, :3]
+        now = -np.sort(-np.append(listed, mean))[:3] @ weights
         gain = float((every @ weights).mean() - now)
+        place = int(np.argmin(listed))
+        examined = 2000 * weights[place] * np.array(PROBABILITIES)
         if gain > 0.002:
             checked += 1
-            assert gains[row, point] == pytest.approx(gain, rel=0.25)
-        assert np.all(np.diff(costs[row, : len(PROBABILITIES)]) > 0)
+            assert gains[row] == pytest.approx(gain * examined / (examined + strength), rel=0.03)
+        assert prices[row] >= weights[place] * max(0.0, listed[place] - mean)
     assert checked >= 3
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_hull_by_brute_force(seed: int) -> None:
-    """Whatever is spent, the steps taken until then gain as much as any single point that costs no more."""
-    random = np.random.default_rng(seed)
-    gain, cost = random.random((6, 9)), random.uniform(0.1, 1, (6, 9))
-    row, point, ratio, price_of = _hull(gain, cost)
-    for one in range(6):
-        mine = row == one
-        assert np.all(np.diff(ratio[mine]) <= 1e-12)
-        assert np.cumsum(price_of[mine]) == pytest.approx(cost[one, point[mine]])
-        reached = np.concatenate([[0], gain[one, point[mine]]])
-        spent = np.concatenate([[0], cost[one, point[mine]]])
-        assert np.interp(cost[one], spent, reached) == pytest.approx(
-            np.maximum(np.interp(cost[one], spent, reached), gain[one])
-        )
+def test_strength_says_which_part_an_examination_resolves() -> None:
+    """n / (n + s) is the share of a Beta posterior's variance that n examinations are expected to resolve."""
+    mean, strength, examined = 0.2, 10.0, 15
+    a, b = mean * strength, (1 - mean) * strength
+    random = np.random.default_rng(1)
+    clicks = random.binomial(examined, random.beta(a, b, 400_000))
+    resolved = np.var((a + clicks) / (strength + examined)) / beta(a, b).var()
+    assert resolved == pytest.approx(examined / (examined + strength), rel=0.01)
+
+
+def test_items_replace_the_worst_one_and_leave_room_for_swaps(situation: Situation) -> None:
+    steps = every_step(situation)
+    variants = variants_of(situation, steps, len(steps.pair))
+    assert max(variants.probability) == max(PROBABILITIES)
+    listed = situation.mean[situation.table[variants.context]]
+    changed = variants.lists != situation.table[variants.context]
+    assert np.array_equal(np.argmax(changed, axis=1), np.argmin(listed, axis=1))
+    beside = variants_of(situation, every_step(situation, 0.5), 10**6)
+    assert beside.shares(situation.contexts).max() <= MOST_EXPLORED - 0.5 + 1e-9
+    assert set(beside.context) == set(variants.context)
+    assert not len(every_step(situation, MOST_EXPLORED).pair)
 
 
 def test_items_take_few_variants(situation: Situation) -> None:
-    steps = steps_of(situation, situation.lists)
+    steps = every_step(situation)
     assert np.all(np.diff(steps.ratio) <= 1e-12)
     for taken in (0, 3, len(steps.pair)):
         variants = variants_of(situation, steps, taken)

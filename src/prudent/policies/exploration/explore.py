@@ -236,7 +236,7 @@ def _as_variants(situation: Situation, swaps: list[Swap], order: IntArray) -> Va
 
 def _with_items(situation: Situation, plan: _Plan, swaps: Variants, covariance: FloatArray | None) -> Variants:
     """The swaps with as many steps of trying items as the budget allows, by halving."""
-    steps = steps_of(situation, plan.coming)
+    steps = steps_of(situation, plan.coming, swaps.shares(situation.contexts))
 
     def after(taken: int) -> Variants:
         return Variants.joined([swaps, variants_of(situation, steps, taken)])
