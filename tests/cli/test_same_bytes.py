@@ -27,6 +27,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         prudent.split("log.parquet", ".")
         bought = "list_transform(clicks, lambda click, k: click * (items[k] % 3))"
         duckdb.execute(f"copy (select *, {bought} as margin from 'train.parquet') to 'margins.parquet'")
+        duckdb.execute(f"copy (select *, {bought} as margin from 'holdout.parquet') to 'held_margins.parquet'")
+        prudent.rank("margins.parquet", reward="margin").write("earning.parquet")
         for day, part in (("2026-11-01", "train"), ("2026-11-02", "holdout")):
             prudent.count(prudent.Log(f"{part}.parquet"), to="days", day=day)
         items = "select distinct context, unnest(items) as item from 'log.parquet' order by all"
@@ -88,6 +90,11 @@ def gate_contexts() -> Any:
 def report() -> Any:
     named: dict[str, Any] = {"names": "names.csv", "remote_images": True}
     prudent.report("policy.parquet", HOLDOUT, to="python/report.html", train="train.parquet", **named)
+
+
+def report_rewards() -> Any:
+    logs: dict[str, Any] = {"log": "held_margins.parquet", "train": "margins.parquet"}
+    prudent.report("earning.parquet", to="python/report.html", reward="margin", **logs)
 
 
 def simulate() -> None:
@@ -218,6 +225,13 @@ COMMANDS: Mapping[str, tuple[tuple[str, ...], Call]] = {
             *("--names", "names.csv", "--remote-images", "-o", "{to}/report.html"),
         ),
         report,
+    ),
+    "report by rewards": (
+        (
+            *("report", "earning.parquet", "--log", "held_margins.parquet", "--train", "margins.parquet"),
+            *("--reward", "margin", "-o", "{to}/report.html"),
+        ),
+        report_rewards,
     ),
     "export": (
         ("export", "policy.parquet", "--format", "sql(table=lists)", "-o", "{to}/lists.sql", "--json"),

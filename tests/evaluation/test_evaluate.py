@@ -260,7 +260,7 @@ def test_words_for_what_the_numbers_say() -> None:
     worse = replace(GOOD, lift=-0.1, lift_low=-0.18, lift_high=-0.02)
     assert "earn 10.0% fewer clicks" in said_by(worse)
     assert said_by(worse).endswith(": a significant decrease.")
-    assert said_by(replace(worse, reward="any-click")).startswith(f"{by} earn 10.0% fewer clicked lists than")
+    assert said_by(replace(worse, reward="any-click")).startswith(f"{by} earn 10.0% fewer lists with a click than")
     assert said_by(replace(worse, reward="any-click")).endswith(": a significant decrease.")
     assert said_by(replace(GOOD, lift=0.0, lift_low=0.0)).endswith(": not significant.")
     assert "all matching lists are identical" in said_by(replace(GOOD, lift_low=0.1, lift_high=0.1))

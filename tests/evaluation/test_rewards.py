@@ -124,7 +124,7 @@ def test_what_cannot_be_told() -> None:
     found = prudent.evaluate(chosen, nothing, reward="margin", estimator=["ips", "dm"])
     assert found["dm"].value is None
     assert "earned a reward" in found["ips"].why
-    calls: list[Any] = [prudent.verify, prudent.gate_contexts, prudent.plan, prudent.report]
+    calls: list[Any] = [prudent.verify, prudent.gate_contexts, prudent.plan]
     for call in calls:
         with pytest.raises(UsageError, match="reward"):
-            call(chosen, shown, reward="margin", **({"to": "report.html"} if call is prudent.report else {}))
+            call(chosen, shown, reward="margin")

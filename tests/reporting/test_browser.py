@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 from playwright.sync_api import Browser, Page, Route
 
@@ -32,6 +33,18 @@ def shop_report(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[st
     policy = prudent.rank(prudent.count(train))
     to = folder / "report.html"
     return to, report(policy, prudent.Log(folder / "held_out.parquet"), to=to, train=train)
+
+
+@pytest.fixture(scope="module")
+def rewarded_report(shop_report: tuple[Path, dict[str, Any]]) -> tuple[Path, dict[str, Any]]:
+    """The same shop, by what clicks on long names earn."""
+    folder = shop_report[0].parent
+    earned = "list_transform(clicks, lambda click, k: click * len(items[k]) ** 2) as margin"
+    for part in ("train", "held_out"):
+        duckdb.execute(f"copy (select *, {earned} from '{folder}/{part}.parquet') to '{folder}/{part}_earned.parquet'")
+    policy = prudent.rank(folder / "train_earned.parquet", reward="margin")
+    to = folder / "rewarded.html"
+    return to, report(policy, folder / "held_out_earned.parquet", to=to, reward="margin")
 
 
 @pytest.fixture(scope="module")
@@ -110,12 +123,17 @@ def test_lines_and_intervals_of_all_charts_lie_in_their_frames(
         assert page.locator("#change .forest circle").count() == len(told) > 0
 
 
+@pytest.mark.parametrize(
+    ("shown", "unit"), [("shop_report", "attraction"), ("rewarded_report", "reward per examination")]
+)
 def test_every_candidate_has_its_interval_where_its_numbers_are(
-    browser: Browser, shop_report: tuple[Path, dict[str, Any]]
+    shown: str, unit: str, browser: Browser, request: pytest.FixtureRequest
 ) -> None:
-    file, data = shop_report
+    file, data = request.getfixturevalue(shown)
     context = data["contexts"]["shown"][0]
+    assert (max(row[7] for row in context["rows"]) > 1) == (unit != "attraction")
     with opened(browser, file) as page:
+        assert page.locator("th.picture span").first.inner_text() == unit
         drawn = page.evaluate(
             """() => [...document.querySelectorAll("td.picture svg")].map((svg) => {
               const span = svg.querySelector(".interval").getBBox();

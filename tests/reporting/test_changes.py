@@ -1,6 +1,7 @@
 """What changes in the traffic, who wins and loses, segments and days: against plain loops and the truth."""
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 
 import prudent
 from prudent.base.errors import LogError
+from prudent.click_models.rewards import observed
 from prudent.click_models.simulate import write_log
 from prudent.click_models.world import make_world, value
 from prudent.engines.duckdb.engine import DuckDB
@@ -69,22 +71,33 @@ def world_log(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Path, Path
     world = make_world("pbm", contexts=150, items=(8, 12), length=5, quality=1.0, exploration=1.0, seed=3)
     folder = tmp_path_factory.mktemp("world")
     for name, lists, seed in (("train", 15_000, 1), ("holdout", 30_000, 2)):
-        write_log(world, lists, folder / f"{name}.parquet", seed=seed)
+        write_log(world, lists, folder / "clicks.parquet", seed=seed)
+        bought = "clicks[k] = 1 and md5_number_lower(concat(rn, ' ', k)) % 4 = 0"
+        duckdb.execute(
+            f"copy (select context, items, clicks, "
+            f"list_transform(items, lambda item, k: if({bought}, 1 + item % 5, 0)) as margin "
+            f"from (select *, row_number() over () as rn from '{folder}/clicks.parquet')) to '{folder}/{name}.parquet'"
+        )
     return world, folder / "train.parquet", folder / "holdout.parquet"
 
 
 @pytest.mark.slow
-def test_items_and_contexts_gain_the_same_clicks_and_chances_are_calibrated(
-    world_log: tuple[Any, Path, Path], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("reward", ["clicks", "margin"])
+def test_items_and_contexts_gain_the_same_and_chances_are_calibrated(
+    reward: str, world_log: tuple[Any, Path, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of the contexts named, about as many are truly worse as their chances say: 150 contexts, 4 standard errors."""
+    """Of the contexts named, about as many are truly worse as their chances say: 150 contexts, 4 standard errors.
+
+    One click in four is a purchase, of 1 to 5.
+    """
     monkeypatch.setattr("prudent.reporting.changes.MOST_NAMED", 10_000)
     world, train, log = world_log
-    holdout = opened(prudent.rank(prudent.count(prudent.Log(train)), model="pbm"), prudent.Log(log))
-    changes = winners_and_losers(holdout, parse("dr(clip=10)"), "clicks")
+    unit, named = observed(reward)
+    holdout = opened(prudent.rank(prudent.Log(train, **named), model="pbm"), prudent.Log(log, **named))
+    changes = winners_and_losers(holdout, parse("dr(clip=10)"), unit)
     assert changes["why"] == ""
     gains = [(one["after"] - one["before"]) * one["lists"] for kind in ("winners", "losers") for one in changes[kind]]
-    items = [one["clicks"] - one["clicks_before"] for kind in ("items_up", "items_down") for one in changes[kind]]
+    items = [one["after"] - one["before"] for kind in ("items_up", "items_down") for one in changes[kind]]
     assert sum(items) == pytest.approx(sum(gains), rel=1e-4)
     assert all(gain > 0 for gain in gains[: len(changes["winners"])])
     assert gains[: len(changes["winners"])] == sorted(gains[: len(changes["winners"])], reverse=True)
@@ -99,8 +112,11 @@ def test_items_and_contexts_gain_the_same_clicks_and_chances_are_calibrated(
         for pair in range(world.offsets[row], world.offsets[row + 1]):
             pairs[context, world.items[pair]] = pair
 
+    worth = 1 + world.items % 5 if named else np.ones(len(world.items))
+    earning = replace(world, attraction=world.attraction * worth / 5)  # which is linear in it
+
     def truth(context: Any, items: list[Any]) -> float:
-        return float(value(world, np.array([[pairs[context, item] for item in items]]))[0])
+        return float(value(earning, np.array([[pairs[context, item] for item in items]]))[0])
 
     chances, worse = [], []
     for kind in ("winners", "losers"):

@@ -108,10 +108,7 @@ class RewardBound(Bound):
     @property
     def promise(self) -> str:
         """On average over items, as that of the inner bound."""
-        return (
-            f"The lower bound of {self.spelling} on what an examination earns holds for about as many items as its "
-            "bound on attraction does, on average over items and if the click model and both priors are right."
-        )
+        return reward_promise(self.spelling)
 
     @property
     def ungrouped(self) -> PriorRule | None:
@@ -165,6 +162,14 @@ class RewardBound(Bound):
             anchor=None if anchor is None else Anchor(stay_of, anchor.leads, anchor.preference, anchor.level),
             deviation=lambda some: product.deviation[found[some]],
         )
+
+
+def reward_promise(spelling: str) -> str:
+    """What the bound of this spelling means on rewards."""
+    return (
+        f"The lower bound of {spelling} on what an examination earns holds for about as many items as its "
+        "bound on attraction does, on average over items and if the click model and both priors are right."
+    )
 
 
 class Product:

@@ -112,7 +112,8 @@ AnyReward = Annotated[
     option(
         "--reward",
         metavar="NAME",
-        help="What a list earns: clicks, any-click (whether it has one), or a column of what clicks were worth.",
+        help="What a list earns: clicks, any-click (whether it has one), or a column of what clicks were worth "
+        "(ubi: what actions are worth).",
     ),
 ]
 Propensity = Annotated[

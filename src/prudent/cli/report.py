@@ -9,8 +9,8 @@ import prudent
 from prudent.base.text import number, several
 from prudent.cli.log_options import LogOptions
 from prudent.cli.options import (
+    AnyRewardGateOptions,
     DayOptions,
-    GateOptions,
     HoldoutLog,
     Json,
     Memory,
@@ -59,7 +59,7 @@ def report_command(
     confidence: Annotated[
         float | None, option("--confidence", parser=fraction, help="Confidence level of the intervals and the gate.")
     ] = None,
-    rule: GateOptions,
+    rule: AnyRewardGateOptions,
     seed: Seed = None,
     as_json: Json = False,
 ) -> None:

@@ -4,7 +4,8 @@ A click model gives the expected reward of lists (`FittedModel.rewards`); the ob
 `prudent.evaluation.holdout.Holdout.reward`.
 """
 
-from typing import Any, Literal, get_args
+from collections.abc import Mapping
+from typing import Any, Literal, NamedTuple, get_args
 
 from prudent.base.errors import UsageError, did_you_mean
 
@@ -19,6 +20,27 @@ OBSERVED_REWARDS: tuple[ObservedReward, ...] = get_args(ObservedReward)
 EarnedReward = Literal["clicks", "any-click", "rewards"]
 """The same, or what clicks earned by a column of the log: rewards."""
 COLUMN: Literal["rewards"] = "rewards"
+
+
+class Words(NamedTuple):
+    """A reward in sentences, such as: lists get 3 % fewer clicks."""
+
+    unit: str
+    less: str
+    many: str
+    verb: str
+
+
+WORDS: Mapping[str, Words] = {
+    "clicks": Words("clicks", "fewer", "many", "get"),
+    "any-click": Words("lists with a click", "fewer", "many", "get"),
+    COLUMN: Words("reward", "less", "much", "earn"),
+}
+
+
+def by_clicks(reward: EarnedReward) -> ObservedReward:
+    """What a click model expects: where clicks earned rewards, clicks."""
+    return "clicks" if reward == COLUMN else reward
 
 
 def observed(reward: str) -> tuple[EarnedReward, dict[str, Any]]:

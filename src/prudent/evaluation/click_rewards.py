@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from prudent.base.arrays import FloatArray
+from prudent.base.arrays import FloatArray, IntArray
 from prudent.base.errors import LogError
-from prudent.bounds.rewards import fit_mean_reward
+from prudent.bounds.rewards import MeanReward, fit_mean_reward
 from prudent.evaluation.holdout import CannotTellError, Holdout
 
 
@@ -45,19 +45,10 @@ class ClickRewards:
 
 def learn_click_rewards(held: Holdout) -> ClickRewards:
     """The means of the items of the policy's lists."""
-    totals = np.zeros((len(held.pair_context), 3))
-    for k in range(held.length):
-        row = np.flatnonzero(held.clicks[:, k])
-        item, n, reward = held.items[row, k], held.n[row], held.rewards[row, k]
-        for column, values in enumerate((n, n * reward, n * reward**2)):
-            totals[:, column] += np.bincount(item, values, minlength=len(totals))
-    there = held.target >= 0
+    totals, there = _earned(held), held.target >= 0
     own = np.zeros((*held.target.shape, 3))
     own[there] = totals[held.target[there]]
-    try:
-        prior = fit_mean_reward(own[there])
-    except LogError as error:
-        raise CannotTellError("No click on an item of the policy has a reward above 0.") from error
+    prior = _fit_prior(own[there])
     strength = prior.strength
     share = 1.0 if np.isinf(strength) else strength / (strength + own[..., 0])
     mean = prior.posterior(own.reshape(-1, 3))[0].reshape(held.target.shape)
@@ -67,3 +58,30 @@ def learn_click_rewards(held: Holdout) -> ClickRewards:
         np.broadcast_to(share**2 * prior.between, mean.shape),
         np.broadcast_to(share * np.sqrt(prior.variance), mean.shape),
     )
+
+
+def posterior_of_lists(held: Holdout, *lists: IntArray) -> tuple[FloatArray, FloatArray]:
+    """Mean and variance of the mean reward of a click on each pair; the prior is learned from the items of the lists.
+
+    An item of several lists counts in each, as in the prior of attractions.
+    """
+    totals = _earned(held)
+    return _fit_prior(totals[np.concatenate([items[items >= 0] for items in lists])]).posterior(totals)
+
+
+def _earned(held: Holdout) -> FloatArray:
+    """Clicks on each pair, and the sums of their rewards and of the squares of these."""
+    totals = np.zeros((len(held.pair_context), 3))
+    for k in range(held.length):
+        row = np.flatnonzero(held.clicks[:, k])
+        item, n, reward = held.items[row, k], held.n[row], held.rewards[row, k]
+        for column, values in enumerate((n, n * reward, n * reward**2)):
+            totals[:, column] += np.bincount(item, values, minlength=len(totals))
+    return totals
+
+
+def _fit_prior(earned: FloatArray) -> MeanReward:
+    try:
+        return fit_mean_reward(earned)
+    except LogError as error:
+        raise CannotTellError("No click on an item of the policy has a reward above 0.") from error

@@ -26,7 +26,7 @@ import numpy as np
 from prudent.base.arrays import BoolArray, FloatArray, IntArray
 from prudent.base.errors import NotIdentifiedError, PrudentWarning
 from prudent.click_models.base import ClickModel, FittedModel, click_models
-from prudent.click_models.rewards import COLUMN, EarnedReward, Reward
+from prudent.click_models.rewards import COLUMN, EarnedReward, Reward, by_clicks
 from prudent.click_models.selection import Choice, candidates, refute, resolve
 from prudent.counts.cells import Cells
 from prudent.counts.lists import ListBatch
@@ -166,7 +166,7 @@ class Direct:
     @property
     def _counted(self) -> Reward:
         """What a click model expects: where clicks have rewards, clicks."""
-        return "clicks" if self.reward == COLUMN else self.reward
+        return by_clicks(self.reward)
 
     @cached_property
     def _click(self) -> ClickRewards:

@@ -10,7 +10,7 @@ import numpy as np
 from prudent.base.errors import PrudentWarning, UsageError
 from prudent.base.results import Result
 from prudent.base.text import MISSING, Column, Columns, Rows, number, percent, several
-from prudent.click_models.rewards import COLUMN, observed
+from prudent.click_models.rewards import COLUMN, WORDS, observed
 from prudent.counts.max_rejected import MAX_REJECTED
 from prudent.counts.repeats import repeated_lists
 from prudent.engines.duckdb.engine import DuckDB
@@ -176,7 +176,7 @@ def _verdict(one: Estimate, confidence: float) -> str:
     if one.lift is None:
         return f"{subject} earn {number(one.value)} per list. No logged list was clicked: the lift is not defined."
     low, high = one.lift_low, one.lift_high
-    unit, less, many = _UNITS[one.reward]
+    unit, less, many, _ = WORDS[one.reward]
     change = percent(abs(one.lift))
     earn = f"earn {change} {'more' if one.lift > 0 else less} {unit} than"
     if not change.strip("0.%"):
@@ -189,13 +189,6 @@ def _verdict(one: Estimate, confidence: float) -> str:
         f"{subject} {earn} the logged lists, {_lift_interval(one)} with confidence {100 * confidence:g}%: {significant}"
         f"{doubts(one)}{where}.{_changed(one)}"
     )
-
-
-_UNITS = {
-    "clicks": ("clicks", "fewer", "many"),
-    "any-click": ("clicked lists", "fewer", "many"),
-    "rewards": ("reward", "less", "much"),
-}
 
 
 def _changed(one: Estimate) -> str:

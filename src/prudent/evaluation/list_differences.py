@@ -1,7 +1,8 @@
 """By how much the policy's list beats the incumbent list in each context, under a click model, and how sure that is.
 
 Attractions of different items are independent given the counts, and the expected reward of a list is linear in each of
-them, so that the variance of the difference is Σ slope² Var(θ) over the items of both lists.
+them, so that the variance of the difference is Σ slope² Var(θ) over the items of both lists. Where clicks earned
+rewards, so is the mean reward m of a click on each item, and Σ slope² Var(m) is added.
 """
 
 from typing import NamedTuple
@@ -10,7 +11,8 @@ import numpy as np
 
 from prudent.base.arrays import BoolArray, FloatArray, IntArray
 from prudent.click_models.base import FittedModel
-from prudent.click_models.rewards import ObservedReward
+from prudent.click_models.rewards import COLUMN, EarnedReward, by_clicks
+from prudent.evaluation.click_rewards import posterior_of_lists
 from prudent.evaluation.direct import rewards, slopes
 from prudent.evaluation.holdout import Holdout
 from prudent.evaluation.item_posterior import ItemCounts, count_items, fit_prior, posterior_of
@@ -35,7 +37,7 @@ def list_differences(
     fitted: FittedModel,
     incumbent: IntArray,
     supported: BoolArray,
-    reward: ObservedReward,
+    reward: EarnedReward,
     min_lift: float = 0.0,
 ) -> ListDifferences:
     """Compare the policy's list of every context with the incumbent one; only `supported` contexts are meaningful."""
@@ -53,12 +55,18 @@ def list_differences(
         )
         spread = posterior.theta * (1 - posterior.theta * certain)
         variance[target[there]] = (spread / (posterior.strength + 1))[there]
-    earned, slope = [], np.zeros(len(held.pair_context))
+    mean, spread_of_mean = np.ones(theta.shape), np.zeros(theta.shape)
+    if reward == COLUMN:
+        mean, spread_of_mean = posterior_of_lists(held, held.target, incumbent)
+    earned, slope, per_mean = [], np.zeros(len(held.pair_context)), np.zeros(len(held.pair_context))
     beside = np.where(np.arange(held.length) < held.upto[:, None], incumbent, -1)
     for sign, target in ((1.0, held.target), (-(1 + min_lift), beside)):
         there = target >= 0
-        own = np.where(there, theta[target], 0.0)
-        earned.append(rewards(fitted, own, reward))
-        slope[target[there]] += sign * slopes(fitted, own, reward, np.ones(own.shape))[there]
-    doubt = np.sqrt(np.bincount(held.pair_context, slope**2 * variance, minlength=held.contexts))
+        own, worth = np.where(there, theta[target], 0.0), np.where(there, mean[target], 0.0)
+        clicks = rewards(fitted, own, by_clicks(reward))
+        earned.append(clicks * worth)
+        slope[target[there]] += sign * slopes(fitted, own, by_clicks(reward), worth)[there]
+        per_mean[target[there]] += sign * clicks[there]
+    variances = slope**2 * variance + per_mean**2 * spread_of_mean
+    doubt = np.sqrt(np.bincount(held.pair_context, variances, minlength=held.contexts))
     return ListDifferences(earned[0], earned[1], beside, doubt, theirs)

@@ -12,7 +12,7 @@ from prudent.base.spec import check_share
 from prudent.click_models.check import check
 from prudent.click_models.compare import compare_read
 from prudent.click_models.comparison import Comparison
-from prudent.click_models.rewards import ObservedReward
+from prudent.click_models.rewards import observed
 from prudent.click_models.selection import names
 from prudent.counts.count import as_counts, count, count_with_lists, counted_files
 from prudent.counts.counts import Counts
@@ -37,6 +37,7 @@ from prudent.reporting.summarize import summarize
 from prudent.storage.counts_file import Piece
 from prudent.storage.files import TemporaryFolder, check_output, replacing
 from prudent.storage.manifest import Tally
+from prudent.storage.run import REWARD_UNITS
 
 __all__ = ["TITLE", "render", "report", "summarize"]
 
@@ -60,7 +61,7 @@ def report(
     time: str | None = None,
     title: str = TITLE,
     estimator: str | Estimator = DECIDES,
-    reward: ObservedReward = "clicks",
+    reward: str = "clicks",
     min_lift: float = 0.0,
     min_support: float = MIN_SUPPORT,
     acknowledge: Sequence[str] | str = (),
@@ -73,7 +74,8 @@ def report(
 ) -> dict[str, Any]:
     """Write one HTML file with the verdict of the gate, all estimates and the lists; the same as data comes back.
 
-    Each log is read once.
+    Each log is read once, the training log with the reward that the policy was ranked by, whatever `reward` is: lists
+    are rejected as they were for the policy.
 
     policy, log
         Objects or paths. The log is a holdout: the policy was not trained on it. `columns` are arguments of `as_log`,
@@ -93,7 +95,7 @@ def report(
     estimator, min_lift, min_support, acknowledge, personalised
         As in `prudent.gate`.
     reward, confidence, seed
-        As in `prudent.evaluate`.
+        As in `prudent.evaluate`. What an item earns is in the unit that the policy was ranked by.
 
     >>> import prudent, pyarrow as pa, tempfile
     >>> log = [{"context": "shoes", "items": ["i1", "i2"], "clicks": [0, 1]}] * 9
@@ -104,15 +106,17 @@ def report(
     'unknown'
     """
     chosen = estimators.resolve(estimator)
-    settings = Settings(reward, confidence, seed=seed)
-    gate_by = gate_settings(min_lift, confidence, reward, seed=seed)
+    kind, named = observed(reward)
+    settings = Settings(kind, confidence, seed=seed)
+    gate_by = gate_settings(min_lift, confidence, kind, seed=seed)
     check_share("min_support", min_support)
     read_acknowledged(acknowledge)
     check_max_rejected(max_rejected)
     engine, folder = engine or DuckDB(), TemporaryFolder()
-    policy, log = as_policy(policy, scores), log if isinstance(log, Counts) else as_log(log, engine=engine, **columns)
+    policy = as_policy(policy, scores)
+    log = log if isinstance(log, Counts) else as_log(log, engine=engine, **named, **columns)
     days = {name: value for name, value in (("since", since), ("until", until), ("half_life", half_life)) if value}
-    train = _open_training(train, engine, max_rejected, days, columns)
+    train = _open_training(train, policy.reward or None, engine, max_rejected, days, columns)
     read = [file for one in (log, train) if isinstance(one, Log) and one.in_files for file in find_files(one.names)]
     labels = Labels(names, remote_images=remote_images, engine=engine)
     counted_from = train.files if isinstance(train, Counts) else ()
@@ -138,7 +142,7 @@ def report(
     evaluation = evaluate_holdout(holdout, measured, settings)
     measured = [one for one in measured if str(one.estimator) == str(chosen)]
     verdict = gate_holdout(holdout, chosen, gate_by, min_lift, min_support, acknowledge, personalised, measured[0])
-    shares, changes = traffic(holdout.lists), winners_and_losers(holdout, chosen, reward)
+    shares, changes = traffic(holdout.lists), winners_and_losers(holdout, chosen, kind)
     segments = [] if accepted is None else estimate_segments(policy, holdout.log, accepted, engine, chosen, settings)
     del holdout
     data = summarize(
@@ -162,12 +166,20 @@ def report(
 
 
 def _open_training(
-    train: Any, engine: DuckDB, max_rejected: float, days: Mapping[str, Any], columns: Mapping[str, Any]
+    train: Any,
+    reward: str | None,
+    engine: DuckDB,
+    max_rejected: float,
+    days: Mapping[str, Any],
+    columns: Mapping[str, Any],
 ) -> Log | Counts | None:
-    """The training log, whose whole lists are compared too, or counts."""
+    """The training log, whose whole lists are compared too, with the reward of the policy; or counts."""
     own = {name: value for name, value in columns.items() if name not in ("propensity", "segment")}
-    if train is None or isinstance(train, Log):
-        return train
+    own |= {} if reward is None else {"reward": reward}
+    if train is None:
+        return None
+    if isinstance(train, Log):
+        return replace(train, reward=reward)
     if isinstance(train, Counts) or days or counted_files(train):
         return as_counts(train, engine=engine, max_rejected=max_rejected, **days, **own)
     return as_log(train, engine=engine, **own)
@@ -175,13 +187,17 @@ def _open_training(
 
 def _read_once(log: Log, engine: DuckDB, max_rejected: float, to: Path) -> tuple[Log, Tally]:
     """The accepted lists of a log in a temporary Parquet file, which all steps read in its place, and the tally."""
-    tally = engine.lists(log, f"select {list_columns(log)}, 1 as n from shown", to)
+    in_units = f"list_transform(rewards, lambda reward: reward / {REWARD_UNITS}) as rewards"
+    lists = "shown" if log.reward is None else f"(select * replace ({in_units}) from shown)"
+    tally = engine.lists(log, f"select {list_columns(log)}, 1 as n from {lists}", to)
     tally = replace(tally, left_out={**log.left_out, **tally.left_out})
     check_tally(tally, log, max_rejected)
     if not tally.lists:
         raise LogError(f"All {tally.rejected_lists:,} lists of {log.name} were rejected: {'; '.join(tally.reasons)}.")
     propensity = None if log.propensity is None else "propensity"
-    return Log(str(to), propensity=propensity, segment=tuple(log.segments), origin=tuple(log.names)), tally
+    reward = None if log.reward is None else "rewards"
+    segments, names = tuple(log.segments), tuple(log.names)
+    return Log(str(to), propensity=propensity, reward=reward, segment=segments, origin=names), tally
 
 
 def _count_with_lists(
@@ -200,7 +216,7 @@ def _holdout(
     """The holdout, read once; its counts where they are needed; and a file of its accepted lists if it has segments."""
     if not isinstance(log, Log) or not (counted or log.segments):
         return read_holdout(policy, log, engine, max_rejected), None, None  # which explains why counts will not do
-    if log.propensity is None and not log.segments:
+    if log.propensity is None and log.reward is None and not log.segments:
         counts, (lists, _) = _count_with_lists(log, engine, max_rejected)
         return read_holdout(policy, log, engine, max_rejected, read=(counts.tally, lists)), counts, None
     file = folder.path / "holdout.parquet"
@@ -208,13 +224,22 @@ def _holdout(
     holdout = replace(read_holdout(policy, accepted, engine, max_rejected), log=log, tally=tally)
     if not counted:
         return holdout, None, file
-    return holdout, replace(count(accepted, engine=engine), tally=tally, origin=tuple(log.names)), file
+    clicks = count(replace(accepted, reward=None), engine=engine)  # which is all that is shown of them
+    return holdout, replace(clicks, tally=tally, origin=tuple(log.names)), file
 
 
 def _check_train(policy: Policy, counts: Counts) -> None:
-    """The training log has as many lists as the policy was trained on."""
+    """The training log has as many lists as the policy was trained on, and the same reward."""
     training = policy.manifest.sources.get("training")
-    if training is not None and counts.tally.lists != (lists := training.tally.lists):
+    if training is None:
+        return
+    if counts.tally.reward != training.tally.reward:
+        mine, theirs = (f"rewards ({one})" if one else "clicks" for one in (training.tally.reward, counts.tally.reward))
+        raise LogError(
+            f"The policy was ranked by {mine}, and {', '.join(counts.origin)} was counted by {theirs}. Pass the counts "
+            "that it was ranked from, or the training log."
+        )
+    if counts.tally.lists != (lists := training.tally.lists):
         raise LogError(
             f"The policy was trained on {lists:,} lists, and {', '.join(counts.origin)} has {counts.tally.lists:,}: "
             "another log. Pass the training log, or none."

@@ -1,7 +1,7 @@
 """What a policy changes in the traffic of a holdout, and who wins and loses by it.
 
 Shares of traffic are counted. Clicks are expected under the click model of the gate's estimator, fitted to the holdout,
-as in `prudent.gate_contexts`.
+as in `prudent.gate_contexts`; where they earned rewards, the reward is that of expected clicks.
 """
 
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from scipy.special import ndtr
 
 from prudent.base.arrays import BoolArray, FloatArray
 from prudent.click_models.base import ClickModel
-from prudent.click_models.rewards import ObservedReward
+from prudent.click_models.rewards import EarnedReward
 from prudent.evaluation.direct import direct
 from prudent.evaluation.estimators import Estimator
 from prudent.evaluation.holdout import CannotTellError, Holdout
@@ -45,7 +45,7 @@ def traffic(held: Holdout) -> dict[str, float]:
     return {name: float(np.sum(held.n * lists) / every) for name, lists in shares.items()}
 
 
-def winners_and_losers(holdout: HoldoutLog, estimator: Estimator, reward: ObservedReward) -> dict[str, Any]:
+def winners_and_losers(holdout: HoldoutLog, estimator: Estimator, reward: EarnedReward) -> dict[str, Any]:
     """Contexts and items with the largest expected gains and losses, and the contexts with the largest risk."""
     held = holdout.lists
     model: ClickModel | str = getattr(estimator, "model", "auto")
@@ -62,7 +62,10 @@ def winners_and_losers(holdout: HoldoutLog, estimator: Estimator, reward: Observ
     numbers, pairs = np.flatnonzero(some), np.flatnonzero(some[held.pair_context])
     part = held.only(some)
     incumbent = as_table(incumbent_lists(part.shown().cells, part.length), part.contexts, part.length)
-    lists = list_differences(part, fitted, incumbent, np.ones(part.contexts, bool), reward)
+    try:
+        lists = list_differences(part, fitted, incumbent, np.ones(part.contexts, bool), reward)
+    except CannotTellError as error:
+        return {"why": str(error)}
     changed = (part.target != lists.beside).any(axis=1)
     names = holdout.names
 
@@ -83,7 +86,7 @@ def winners_and_losers(holdout: HoldoutLog, estimator: Estimator, reward: Observ
             for kind, rows in _chosen(part, lists, changed).items()
         },
         **{
-            kind: [{"item": name, "clicks": after, "clicks_before": before} for name, before, after in rows]
+            kind: [{"item": name, "before": before, "after": after} for name, before, after in rows]
             for kind, rows in _items(part, lists, item_name).items()
         },
     }
@@ -102,7 +105,7 @@ def expected_loss(gain: FloatArray, doubt: FloatArray) -> FloatArray:
 
 
 def _chosen(part: Holdout, lists: ListDifferences, changed: BoolArray) -> dict[str, list[int]]:
-    """Contexts whose lists gain most, lose most, and are expected to gain but risk most; by expected clicks in all."""
+    """Contexts whose lists gain most, lose most, and are expected to gain but risk most; by expected reward in all."""
     gain, logged = lists.gain(), part.logged
     risk = expected_loss(gain, lists.doubt) * logged
 
@@ -138,22 +141,22 @@ def _context(part: Holdout, lists: ListDifferences, row: int) -> dict[str, float
 
 
 def _items(part: Holdout, lists: ListDifferences, name: Any) -> dict[str, list[tuple[Name, float, float]]]:
-    """Items whose expected clicks in this traffic grow and shrink most, over all contexts."""
+    """Items whose expected reward in this traffic grows and shrinks most, over all contexts."""
     per_pair = []
     for earned, target in ((lists.incumbent, lists.beside), (lists.policy, part.target)):
-        there, clicks = target >= 0, np.zeros(len(part.pair_context))
-        clicks[target[there]] = (earned * part.logged[:, None])[there]
-        per_pair.append(clicks)
+        there, total = target >= 0, np.zeros(len(part.pair_context))
+        total[target[there]] = (earned * part.logged[:, None])[there]
+        per_pair.append(total)
     before, after = per_pair
     moved = np.flatnonzero(before != after)
     names: list[Name] = [name(pair) for pair in moved.tolist()]
-    clicks_before, clicks_after = dict.fromkeys(names, 0.0), dict.fromkeys(names, 0.0)
+    today, new = dict.fromkeys(names, 0.0), dict.fromkeys(names, 0.0)
     for item, one, other in zip(names, before[moved].tolist(), after[moved].tolist(), strict=True):
-        clicks_before[item] += one
-        clicks_after[item] += other
+        today[item] += one
+        new[item] += other
 
     def first(sign: float) -> list[tuple[Name, float, float]]:
-        rows = [(item, clicks_before[item], clicks_after[item]) for item in clicks_before]
+        rows = [(item, today[item], new[item]) for item in today]
         rows = [row for row in rows if sign * (row[2] - row[1]) > 0]
         rows.sort(key=lambda row: (-sign * (row[2] - row[1]), str(row[0])))
         return _rounded(rows[:MOST_NAMED])

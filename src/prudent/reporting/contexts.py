@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from math import isfinite
 from typing import Any
 
-from prudent.base.text import visible
+from prudent.base.text import plain, visible
 from prudent.click_models.check import FEW_IMPRESSIONS
 from prudent.counts.counts import Counts
 from prudent.policies.explain import Candidate, Explanation, explain
@@ -60,8 +60,7 @@ def explore(policy: Policy, counts: Counts, labels: Labels) -> dict[str, Any]:
         "lists": sum(entry["lists"] for entry in shown),
         "all_lists": float(counts.index.lists_of.sum()),
         "dropped": len(explained) - len(shown),
-        "notes": list(explained[0].notes) if explained else [],
-        "scale": max((_top(one) for one in explained[: len(shown)]), default=1.0),
+        "notes": [plain(note) for note in explained[0].notes] if explained else [],
         "fallen": _fallen(explained, lists, labels, known),
     }
 
@@ -101,11 +100,6 @@ def _row(one: Candidate) -> list[Any]:
     numbers = (finite(value) for value in (one.lower, one.mean, one.upper))
     counts = (None if value is None else round(value) for value in (one.impressions, one.clicks))
     return [visible(one.item), one.incumbent, one.rank, *counts, *numbers, one.why]
-
-
-def _top(one: Explanation) -> float:
-    ends = [end for row in one.candidates for end in (row.upper, row.mean, row.lower) if end is not None]
-    return max([min(1.0, end) for end in ends if isfinite(end)], default=1.0)
 
 
 def _fallen(

@@ -12,6 +12,7 @@ from base64 import b64encode
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files as package_files
+from math import floor, log10
 from typing import Any
 
 from prudent.base.text import number, percent, several
@@ -67,13 +68,20 @@ def _template() -> Any:
         "percent": percent,
         "signed": lambda share: percent(share, signed=True),
         "short": number,
-        "change": lambda clicks: number(clicks, 1 if abs(clicks) < 10 else 0, signed=True),
+        "per_hundred": lambda rate: number(100 * rate, max(1, _decimals(100 * rate))),
+        "amount": lambda total: number(total, _decimals(total)),
+        "change": lambda total: number(total, _decimals(total), signed=True),
         "chance": lambda share: f"below {percent(0.01, 0)}" if share < 0.01 else percent(share, 0),
         "several": several,
         "count": lambda n: number(n, 0),
         "unbroken": lambda text: text.replace(" ± ", "\u00a0±\u00a0"),
     }
     return environment.get_template("report.html")
+
+
+def _decimals(total: float) -> int:
+    """So many that two digits show, of rewards that are rare too."""
+    return max(0, min(6, 1 - floor(log10(abs(total))))) if total else 1
 
 
 @cache

@@ -1,9 +1,11 @@
 """The lift in each segment of the traffic, such as devices or markets, by the estimator of the gate."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from prudent.base.errors import LogError
+from prudent.counts.lists_with_columns import list_columns
 from prudent.engines.duckdb.engine import DuckDB
 from prudent.evaluation.estimators import Estimator
 from prudent.evaluation.holdout_log import read_holdout
@@ -23,7 +25,8 @@ def estimate_segments(
     """For each column that the log names as a segment its values, each with its share of traffic and its lift.
 
     accepted
-        Parquet file of the accepted lists: context, items, clicks, segments and, where it is named, propensity.
+        Parquet file of the accepted lists: context, items, clicks, segments and, where they are named, propensity and
+        rewards.
     """
     source = f"read_parquet({file_text(accepted)})"
     segments = []
@@ -37,10 +40,11 @@ def estimate_segments(
         values = []
         for one, lists in rows[:MOST_VALUES]:
             where = f"{value} is null" if one is None else f"{value} = {text(one)}"
-            columns = f"context, items, clicks{'' if log.propensity is None else ', propensity'}"
+            columns = list_columns(replace(log, segment=()))
             part = Log(
                 connection.sql(f"select {columns} from {source} where {where}"),
                 propensity=None if log.propensity is None else "propensity",
+                reward=None if log.reward is None else "rewards",
                 max_positions=log.max_positions,
             )
             values.append({"value": one, "lists": lists, "share": lists / every})
@@ -60,5 +64,5 @@ def _estimate(policy: Policy, part: Log, engine: DuckDB, estimator: Estimator, s
         "lift": one.lift,
         "lift_low": one.lift_low,
         "lift_high": one.lift_high,
-        "why": "" if one.lift is not None else one.why or "No logged list was clicked.",
+        "why": "" if one.lift is not None else one.why or "The lift is not defined.",
     }

@@ -11,10 +11,12 @@ from typing import Any
 from prudent.base.errors import UsageError
 from prudent.base.text import MISSING, as_cell, number, percent, plain, visible
 from prudent.bounds import bounds
+from prudent.bounds.rewards import reward_promise
 from prudent.click_models import click_models
 from prudent.click_models.base import lists_by_position
 from prudent.click_models.check import Health
 from prudent.click_models.comparison import Comparison
+from prudent.click_models.rewards import COLUMN, WORDS
 from prudent.counts.counts import Counts
 from prudent.evaluation.estimators import estimators
 from prudent.evaluation.evaluate import Evaluation, in_words
@@ -79,6 +81,7 @@ def summarize(
             "segments": [plain(str(one)) for one in verdict.segments],
         },
         "headline": _headline(evaluation, verdict),
+        "reward": _reward(policy, evaluation, verdict.estimate.reward),
         "traffic": shares,
         "changes": named,
         "segments": [
@@ -109,13 +112,13 @@ def _in_plain_words(verdict: Verdict) -> str:
     one = verdict.estimate
     if verdict.verdict == "unknown" or one.lift is None or one.lift_low is None:
         return "This log cannot show whether the new lists are better. Why, is below."
-    reward = "clicks" if one.reward == "clicks" else "lists with a click"
+    unit, less, many, verb = WORDS[one.reward]
     change = percent(abs(one.lift))
     if not change.strip("0.%"):
-        expected = f"The new lists are expected to get as many {reward} as today's."
+        expected = f"The new lists are expected to {verb} as {many} {unit} as today's."
     else:
         expected = (
-            f"The new lists are expected to get {change} {'more' if one.lift > 0 else 'fewer'} {reward} than today's."
+            f"The new lists are expected to {verb} {change} {'more' if one.lift > 0 else less} {unit} than today's."
         )
     sure = (
         f"It is {percent(verdict.confidence, 0)} sure that the change is at least {percent(one.lift_low, signed=True)}"
@@ -129,6 +132,22 @@ def _headline(evaluation: Evaluation, verdict: Verdict) -> dict[str, Any]:
     """The estimate of the gate's estimator, with a two-sided interval; that of the gate is one-sided."""
     chosen = next((one for one in evaluation if one.estimator == verdict.estimate.estimator), verdict.estimate)
     return {**asdict(chosen), "in_words": in_words(chosen.estimator)}
+
+
+def _reward(policy: Policy, evaluation: Evaluation, kind: str) -> dict[str, str]:
+    """What lists earn, in words; its column, if it has one; and the same of the policy, if that is another."""
+    name = evaluation.manifest.settings.get("reward", kind) if kind == COLUMN else ""
+    ranked = policy.reward if policy.reward != name else ""
+    if name and not policy.reward and "training" in policy.manifest.sources:
+        ranked = "clicks"
+    per_list = {"clicks": "Clicks per list", "any-click": "Lists with a click", COLUMN: "Reward per list"}
+    names = {"name": name, "ranked_by": ranked, "of_items": policy.reward}
+    return {
+        "kind": kind,
+        **WORDS[kind]._asdict(),
+        "per_list": per_list[kind],
+        **{what: one and visible(one) for what, one in names.items()},
+    }
 
 
 def _periods(policy: Policy, periods: Mapping[str, tuple[str, str]]) -> list[tuple[str, str]]:
@@ -233,6 +252,8 @@ def _promises(policy: Policy) -> Iterable[str]:
         yield "The lists have no lower bounds, and no guarantee for items."
         return
     yield bounds.parse(spelled).promise
+    if policy.reward:
+        yield reward_promise(spelled)
     summary = policy.manifest.results.get("summary", {})
     if "level" in summary:
         lower, unit = number(summary["lower"]), summary["unit"]

@@ -2,7 +2,7 @@
 (() => {
   // Names are untrusted: they become text nodes, never markup.
   const SVG = "http://www.w3.org/2000/svg";
-  const {contexts, total, items, images} = JSON.parse(document.getElementById("data").textContent);
+  const {contexts, total, items, images, rewards} = JSON.parse(document.getElementById("data").textContent);
   const [ITEM, INCUMBENT, RANK, IMPRESSIONS, CLICKS, LOWER, MEAN, UPPER, WHY, LABEL] = Array(10).keys();
   const search = document.getElementById("search");
   const only = document.getElementById("only");
@@ -32,9 +32,10 @@
       text ? " " : null, text ? el("bdi", {class: "id"}, row[ITEM]) : null));
   };
   const count = (n) => n === null ? "–" : n.toLocaleString("en");
-  const number = (x) => x === null ? "–" : x.toFixed(3).replace("-", "−");
+  const most = rewards ? Infinity : 1;  // an attraction is a probability
+  const number = (x, digits) => x === null ? "–" : x.toFixed(digits).replace("-", "−");
   const plural = (n, what) => `${count(n)} ${what}${n === 1 ? "" : "s"}`;
-  const clip = (x) => Math.min(1, Math.max(0, x));
+  const clip = (x) => Math.min(most, Math.max(0, x));
   const placed = (rows, by) => rows.filter((row) => row[by] !== null).sort((a, b) => a[by] - b[by]);
   const changes = (context) => context.rows.some((row) => row[INCUMBENT] !== row[RANK]);
 
@@ -136,22 +137,23 @@
     const top = Math.max(...ends, 1e-6);
     const power = 10 ** Math.floor(Math.log10(top));
     const nice = [1, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10].map((k) => k * power).find((x) => x >= top * .999);
-    return {top: nice, x: (value) => PAD + (WIDE - 2 * PAD) * clip(value) / nice};
+    const digits = rewards ? Math.max(0, 3 - Math.round(Math.log10(power))) : 3;
+    return {top: nice, digits, x: (value) => PAD + (WIDE - 2 * PAD) * clip(value) / nice};
   };
 
   // Text of the page, not of the SVG, which scales with its column.
   const axis = ({top}) => el("span", {class: "axis", "aria-hidden": "true"},
     ...[0, top / 2, top].map((at) => el("span", {}, String(Number(at.toPrecision(3))))));
   const below = (row) => row[LOWER] === null || row[LOWER] < 0;
-  const above = (row) => row[UPPER] > 1;
+  const above = (row) => row[UPPER] > most;
   const cap = (x) => `M${x},5 V17`;
   const arrow = (x, way) => `M${x - 5 * way},6 L${x},11 L${x - 5 * way},16`;
 
-  const picture = (row, {x}) => {
+  const picture = (row, {x, digits}) => {
     if (row[MEAN] === null) return "–";
     const lower = row[LOWER] === null ? 0 : row[LOWER];
-    const label = row[UPPER] === null ? `posterior mean ${number(row[MEAN])}`
-      : `posterior mean ${number(row[MEAN])}, interval from ${number(row[LOWER])} to ${number(row[UPPER])}`;
+    const label = row[UPPER] === null ? `posterior mean ${number(row[MEAN], digits)}`
+      : `posterior mean ${number(row[MEAN], digits)}, interval from ${number(row[LOWER], digits)} to ${number(row[UPPER], digits)}`;
     return svg("svg", {viewBox: `0 0 ${WIDE} 22`, role: "img", "aria-label": label},
       svg("title", {}, label),
       row[UPPER] === null ? null
@@ -177,14 +179,14 @@
         cell("place before n", row[INCUMBENT] === null ? "–" : String(row[INCUMBENT])),
         el("th", {scope: "row", role: "rowheader", class: "item"}, item(row)),
         pictured(cell("picture", picture(row, scale))),
-        cell("lower n", number(row[LOWER])),
+        cell("lower n", number(row[LOWER], scale.digits)),
         cell("counts n", `${count(row[CLICKS])} / ${count(row[IMPRESSIONS])}`),
         cell("why", row[WHY]))));
     return el("div", {class: "wide", role: "region", "aria-label": "Candidates", tabindex: "0"},
       el("table", {role: "table", class: "candidates"},
         el("thead", {role: "rowgroup"}, el("tr", {role: "row"},
           head("place n", "now"), head("place before n", "was"), head("item", "item"),
-          head("picture", el("span", {}, "attraction"), axis(scale)), head("lower n", "lower bound"),
+          head("picture", el("span", {}, rewards ? "reward per examination" : "attraction"), axis(scale)), head("lower n", "lower bound"),
           head("counts n", "clicks / impressions"), head("why", "why"))),
         body("listed", "In the policy's list", rows.filter((row) => row[RANK] !== null)),
         body("left", "No longer listed", rows.filter((row) => row[RANK] === null && row[INCUMBENT] !== null)),
