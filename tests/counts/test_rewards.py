@@ -169,6 +169,22 @@ def test_what_is_no_reward_is_rejected_and_counted() -> None:
     assert sums_of(counts) == {("q", "a"): [10**8, 10**16], ("q", "b"): [0, 0]}
 
 
+@pytest.mark.parametrize("layout", ["lists", "rows", "impressions"])
+def test_a_reward_that_is_not_a_number_is_rejected_in_parquet_too(tmp_path: Path, layout: str) -> None:
+    """The footer has the smallest and the largest reward, and NaN is neither."""
+    one, many = ("item", "click", "margin"), ("items", "clicks", "margin")
+    rows = [
+        {"impression": n, "context": "q", "position": 1, **dict(zip(one, ("a", 1, reward), strict=True))}
+        if layout != "lists"
+        else {"context": "q", **dict(zip(many, (["a"], [1], [reward]), strict=True))}
+        for n, reward in enumerate([2.5, math.nan, 4.0])
+    ]
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "log.parquet")
+    counts = prudent.count(tmp_path / "log.parquet", layout=layout, reward="margin", max_rejected=1)
+    assert counts.tally.rejected == {"reward outside 0 to 100,000": 1}
+    assert sums_of(counts) == {("q", "a"): [6_500, 22_250_000]}
+
+
 @pytest.mark.parametrize(
     ("text", "rejected"), [("3.5", 0), ("0", 0), ("much", 1), ("", 1), ("nan", 1), ("1e99", 1), ("-1", 1)]
 )

@@ -155,8 +155,9 @@ def reward_as(column: str, kind: str) -> str:
     if kind not in (*INTEGERS, "FLOAT", "DOUBLE", "VARCHAR", "BOOLEAN", "HUGEINT") and not kind.startswith("DECIMAL"):
         return "null::bigint"
     number = f"try_cast({column} as double)" if kind != "BOOLEAN" else f"{column}::int::double"
-    # NaN is above every number.
-    return f"case when {number} between 0 and {MOST_REWARD} then floor({number} * {REWARD_UNITS} + 0.5)::bigint end"
+    # NaN is above every number, but in no footer of Parquet: by that, DuckDB may take the condition for true.
+    units = f"try_cast(floor({number} * {REWARD_UNITS} + 0.5) as bigint)"
+    return f"case when {number} between 0 and {MOST_REWARD} then {units} end"
 
 
 def rewards(log: Log, source: OpenTable) -> str:
