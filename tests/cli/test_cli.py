@@ -84,7 +84,7 @@ def test_help_of_a_command(command: str, option: str) -> None:
 @pytest.mark.parametrize("command", ["evaluate", "gate", "gate-contexts", "plan", "verify", "report"])
 def test_help_offers_a_column_of_rewards_where_it_is_known(command: str) -> None:
     text = " ".join(run(command, "--help").text.replace("│", " ").split())
-    assert ("or a column of what clicks were worth" in text) == (command in ("evaluate", "gate"))
+    assert ("or a column of what clicks were worth" in text) == (command in ("evaluate", "gate", "report"))
 
 
 def test_help_names_every_command() -> None:

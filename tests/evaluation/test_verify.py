@@ -194,6 +194,20 @@ def test_the_promise_is_that_of_the_policy(launch: Path) -> None:
     assert promise.value - norm.ppf(level) * promise.deviation == pytest.approx(contexts["lower"])
 
 
+@pytest.mark.parametrize("model", ["ccm", "ensemble(model=pbm, replicates=2)"])
+def test_parameters_that_are_of_no_position_are_known_for_any_length(launch: Path, model: str) -> None:
+    policy = prudent.rank(launch / "train.parquet", model)
+    log = open_holdout(policy, launch / "after.parquet", None, 0.01)
+    assert log.lists.trained is not None
+    assert promise_of(log, "clicks").known.all()
+
+
+def test_satisfying_clicks_promise_no_clicks(launch: Path) -> None:
+    policy = prudent.rank(launch / "train.parquet", "sdbn(satisfaction=[0.4, 0.3])")
+    with pytest.raises(PolicyError, match="clicks that satisfy"):
+        promise_of(open_holdout(policy, launch / "after.parquet", None, 0.01), "clicks")
+
+
 def test_a_promise_can_be_named(launch: Path) -> None:
     lists = prudent.Policy.read(launch / "policy.parquet")
     table = pa.table({"context": list(lists), "items": list(lists.values())})

@@ -12,6 +12,7 @@ import pytest
 
 import prudent
 from prudent.base.errors import PolicyError, UnknownContextError, UsageError
+from prudent.click_models.selection import names
 from prudent.click_models.world import value
 from tests.policies.exploration.worlds import Served, production, small_world
 from tests.policies.export.policies import HOSTILE
@@ -104,6 +105,20 @@ def test_other_click_models_have_nothing_to_learn_of_positions(log: pa.Table, mo
     assert made.summary["lists"]["positions"] == 0
     assert f"No swaps: {model} has no examination probabilities" in made.notes[0]
     assert prudent.explore(prudent.rank(log, model), goal="items").notes == []
+
+
+LEARNED = [*names(), "sdbn(satisfaction=[0.4, 0.3])", "ensemble(model=dbn, replicates=2)"]
+
+
+@pytest.mark.parametrize(("model", "features"), [*((name, False) for name in LEARNED), ("cm", True)])
+def test_the_price_is_a_share_of_what_rank_found(log: pa.Table, model: str, features: bool) -> None:
+    """Under every click model, whatever its parameters are: of positions, of users, or none beside features."""
+    price = pa.table({"item": sorted({item for items in log["items"].to_pylist() for item in items})})
+    price = price.append_column("price", pa.array(np.arange(len(price)) / 7))
+    policy = prudent.rank(log, model, length=3, features=price if features else None)
+    made = prudent.explore(policy, goal="items")
+    lists, values = (policy.contexts().order("context").fetchnumpy()[name] for name in ("lists", "value"))
+    assert made.summary["loss"]["value"] == pytest.approx(lists @ values / lists.sum())
 
 
 def test_a_log_of_fixed_lists_gets_the_swaps_that_identify_pbm() -> None:
