@@ -19,7 +19,7 @@ from prudent.click_models.evidence import Evidence
 from prudent.click_models.simulate import write_log
 from prudent.click_models.world import make_world
 from prudent.counts.sampling import samples
-from prudent.policies.judgments.grades import check_thresholds, confidence, grade
+from prudent.policies.judgments.grades import check_thresholds, confidence, grade, log_thresholds
 from prudent.policies.plan import check_request, learn
 from prudent.policies.rank import measure
 
@@ -48,6 +48,21 @@ def test_grades_and_confidences_by_plain_loops() -> None:
         low, high = ((0.0, *THRESHOLDS, 1.0)[reached + i] for i in (0, 1))
         expected = beta_distribution(alpha[k], beta[k]).cdf(high) - beta_distribution(alpha[k], beta[k]).cdf(low)
         assert certain[k] == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.parametrize(("rate", "clicked"), [(0.1, 3), (0.02, 4)])
+def test_items_of_a_sparse_log_without_a_click_have_grade_0(rate: float, clicked: int) -> None:
+    """Nearly all estimates are equal: by rounding alone, a threshold at them would be reached by all items, or none."""
+    rng = np.random.default_rng(4)
+    clicks = (rng.random((800, 4)) < rate).astype(int)
+    lists = [
+        {"context": f"q{n}", "items": [f"{n} {k}" for k in range(4)], "clicks": row} for n, row in enumerate(clicks)
+    ]
+    judgments = prudent.judge(pa.Table.from_pylist(lists), "cm", bound="eb(delta=0.05)")
+    found = set(judgments.relation().project("positive > 0, grade").fetchall())
+    assert found == {(False, 0), (True, clicked)}
+    again = prudent.judge(pa.Table.from_pylist(lists), "cm", bound="bayes(delta=0.05)", thresholds=judgments.thresholds)
+    assert again.thresholds == judgments.thresholds
 
 
 @pytest.mark.parametrize("bound", ["anchored(delta=0.1)", "eb(delta=0.05)", "hierarchical(delta=0.2)"])
@@ -137,6 +152,21 @@ def test_candidates_limit_what_is_judged(log: Path) -> None:
 def test_thresholds_rise_between_0_and_1(thresholds: Any) -> None:
     with pytest.raises(UsageError, match="grades 1 to 4 start at"):
         check_thresholds(thresholds)
+
+
+@pytest.mark.parametrize(
+    ("estimates", "grades"),
+    [
+        ([0.2] * 9, {0.2: 0}),  # nothing tells them apart
+        ([0.1] * 40 + [0.2] * 60, {0.1: 0, 0.2: 1}),
+        ([0.1] * 60 + [0.2] * 40, {0.1: 0, 0.2: 2}),
+        ([0.1] * 30 + [0.2] * 63 + [0.4] * 7, {0.1: 0, 0.2: 1, 0.4: 3}),
+    ],
+)
+def test_equal_estimates_have_the_grade_of_about_as_many(estimates: list[float], grades: dict[float, int]) -> None:
+    thresholds = log_thresholds(np.array(estimates))
+    assert check_thresholds(thresholds) == thresholds
+    assert {one: int(grade(np.array(one), thresholds)) for one in set(estimates)} == grades
 
 
 def test_what_cannot_be_judged(log: Path, tmp_path: Path) -> None:

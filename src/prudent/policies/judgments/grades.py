@@ -34,8 +34,37 @@ def check_thresholds(thresholds: object) -> tuple[float, ...]:
 
 
 def log_thresholds(estimates: FloatArray) -> tuple[float, ...]:
-    """Those of a log: the `QUANTILES` of its estimates, rounded to four digits."""
-    return tuple(float(f"{value:.{_DIGITS}g}") for value in np.quantile(estimates, QUANTILES).tolist())
+    """Those of a log: the `QUANTILES` of its estimates, rounded to four digits.
+
+    Where clicks are few, most estimates are equal, and get one grade: they are below a threshold or not, whichever
+    leaves the number of items at or above it closer to what it should be.
+
+    >>> log_thresholds(np.array([0.1] * 90 + [0.3] * 10))
+    (0.12, 0.1667, 0.2334, 0.6502)
+    """
+    gaps = [_gap(estimates, quantile) for quantile in QUANTILES]
+    found = []
+    for number, (low, high) in enumerate(gaps):
+        same = gaps.count((low, high))  # each at its own place in the gap, so that they can be given to another log
+        found.append(low + (high - low) * (1 + number - gaps.index((low, high))) / (same + 1))
+    return tuple(sorted(float(f"{value:.{_DIGITS}g}") for value in found))
+
+
+def _gap(estimates: FloatArray, quantile: float) -> tuple[float, float]:
+    """Between which numbers a threshold is: where there are no ties, the quantile and the quantile."""
+    value = float(np.quantile(estimates, quantile))
+    start, end = value * (1 - _EQUAL), min(value * (1 + _EQUAL), 1.0)
+    wanted = (1 - quantile) * len(estimates)
+    with_equal, without = np.count_nonzero(estimates >= start), np.count_nonzero(estimates > end)
+    if with_equal - without <= 1 + _MOST_EQUAL * len(estimates):
+        return value, value
+    if with_equal - wanted < wanted - without:
+        return float(estimates[estimates < start].max(initial=0.0)), start
+    return end, float(estimates[estimates > end].min(initial=1.0))
+
+
+_EQUAL = 1e-3  # estimates that differ by a smaller share are equal: thresholds have four digits
+_MOST_EQUAL = 0.03  # of all estimates: fewer equal ones may be on either side
 
 
 def grade(attraction: FloatArray, thresholds: Sequence[float]) -> IntArray:
