@@ -128,6 +128,18 @@ def test_what_goes_wrong_is_named(arguments: tuple[str, ...], code: int, message
     assert message in ran.text
 
 
+@pytest.mark.parametrize(
+    "uri", ["s3://AKEY:s3cr3t@shop/logs", "s3a://AKEY:s3/cr3t@shop/logs", "gs://:s3cr3t@shop/logs"]
+)
+def test_a_uri_with_a_secret_is_refused_and_not_shown(uri: str, log: Path, tmp_path: Path) -> None:
+    """Names of logs are in manifests, reports and messages."""
+    for arguments in (("count", uri, "-o", str(tmp_path / "counts.parquet")), ("count", str(log), "-o", f"{uri}/c")):
+        ran = run(*arguments)
+        assert ran.code == 2, ran.text
+        assert "credentials come from the environment" in " ".join(ran.text.split())
+        assert "cr3t" not in ran.text
+
+
 def test_a_table_of_delta_lake_has_the_rows_of_its_last_version(store: Any, log: Path, tmp_path: Path) -> None:
     """Its folder also has the files of former versions, which would be counted twice."""
     rows = pq.read_table(log)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _RENAMING = ("local", "hdfs")  # file systems that rename a folder in one step; object stores copy file by file
 _MAGIC = re.compile(r"[*?\[]")
+_SECRET = re.compile(r"/*[^/]*:(?!\d*(/|$))")  # a colon before the path that is not that of a port
 
 
 @dataclass(frozen=True)
@@ -72,6 +73,11 @@ def locate(name: str | os.PathLike[str], filesystem: "FileSystem | None" = None)
         return Location(name, fs.LocalFileSystem(), os.path.abspath(re.sub("^//[^/]*/", "/", rest)))
     if filesystem is not None:
         return Location(name, filesystem, rest.lstrip("/"))
+    if _SECRET.match(rest):  # names of files are in manifests, reports and messages
+        raise UsageError(
+            f"A URI of {scheme}:// has a colon before its path, where a secret would be: credentials come from the "
+            "environment. Leave them out of names."
+        )
     uri = f"{'s3' if scheme in ('s3a', 's3n') else scheme}:{quote(rest, safe='/@:=+,;&')}"
     try:
         return Location(name, *fs.FileSystem.from_uri(uri))
