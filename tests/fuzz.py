@@ -217,7 +217,7 @@ def seeds() -> dict[str, bytes]:
             found[name] = Path(folder, name).read_bytes()
         found["rules.json"] = json.dumps(_RULES).encode()
         prior = prudent.rank(log, model="cm", groups="item,host,query", item_groups=CORPUS / "groups.csv").prior
-        found["prior.json"] = prior.to_text().encode() if prior else b""
+        found["prior.json"] = prior.to_text().encode() if isinstance(prior, FittedPrior) else b""
         found["manifest.json"] = Path(folder, "policy.parquet.manifest.json").read_bytes()
     return found
 

@@ -19,6 +19,7 @@ from prudent.base.errors import CountsError, LogError, PrudentError, PrudentWarn
 from prudent.click_models.simulate import write_log
 from prudent.click_models.world import make_world
 from prudent.engines.spark import contexts
+from prudent.policies.fitted_prior import FittedPrior
 from tests.command import run
 
 
@@ -173,7 +174,7 @@ def test_with_candidates(counts: prudent.Counts, quick: SparkSession, tmp_path: 
     same(tmp_path, unseen, one)
     assert unseen.results["summary"]["unseen"] == 1
     prior = (tmp_path / "policy" / "_prior.json").read_text(encoding="utf-8")
-    assert one.prior is not None
+    assert isinstance(one.prior, FittedPrior)
     assert prior == one.prior.to_text(), "requests get the same lists too"
 
 

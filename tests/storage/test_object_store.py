@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow.parquet as pq
@@ -126,6 +127,24 @@ def test_what_goes_wrong_is_named(arguments: tuple[str, ...], code: int, message
     ran = run(*(str(log) if word == "LOG" else word for word in arguments))
     assert ran.code == code
     assert message in ran.text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [(("count", "s3://far/log.parquet", "-o", "counts.parquet"), 3), (("count", "{log}", "-o", "s3://far/counts"), 4)],
+)
+def test_a_store_that_is_not_reached_is_no_wrong_usage(
+    arguments: tuple[str, ...], code: int, log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def from_uri(uri: str) -> None:
+        raise OSError(f"When resolving region for {uri}: could not resolve hostname")
+
+    monkeypatch.setattr("pyarrow.fs.FileSystem", SimpleNamespace(from_uri=from_uri))
+    monkeypatch.chdir(tmp_path)
+    ran = run(*(argument.format(log=log) for argument in arguments))
+    assert ran.code == code
+    assert "Cannot reach s3://far/" in " ".join(ran.text.split())
+    assert "Spark" not in ran.text
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,9 @@ from prudent.storage.files import has_scheme, replacing
 if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
 
+STORES = ("s3", "s3a", "s3n", "gs", "gcs", "abfs", "abfss")
+"""Schemes of object stores; no other name makes this process call anybody."""
+
 _RENAMING = ("local", "hdfs")  # file systems that rename a folder in one step; object stores copy file by file
 _MAGIC = re.compile(r"[*?\[]")
 _SECRET = re.compile(r"/*[^/]*:(?!\d*(/|$))")  # a colon before the path that is not that of a port
@@ -82,6 +85,8 @@ def locate(name: str | os.PathLike[str], filesystem: "FileSystem | None" = None)
     try:
         return Location(name, *fs.FileSystem.from_uri(uri))
     except (OSError, ArrowException) as error:
+        if scheme in STORES and isinstance(error, OSError):  # no such bucket, no network: nothing to do with usage
+            raise LogError(f"Cannot reach {name}: {reason(error)}.") from error
         known = "s3a://, s3://, gs://, abfs://, hdfs:// (with libhdfs) and file:"
         raise UsageError(
             f"Cannot open {name}: {reason(error)}. pyarrow opens {known}; for others, and for other settings, pass a "

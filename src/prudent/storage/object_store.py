@@ -17,10 +17,7 @@ from prudent.base.errors import LogError, UsageError, WriteError
 from prudent.storage import filesystem
 from prudent.storage.delta import DELTA_LOG, live_files, refuse_iceberg
 from prudent.storage.files import TemporaryFolder, writing_temporary
-from prudent.storage.filesystem import Location, locate, reason
-
-STORES = ("s3", "s3a", "s3n", "gs", "gcs", "abfs", "abfss")
-"""Schemes of object stores; no other name makes this process call anybody."""
+from prudent.storage.filesystem import STORES, Location, locate, reason
 
 _Seen = tuple[int, int | None]  # bytes, and the time of the last change in nanoseconds
 _copies: dict[Path, tuple[str, _Seen]] = {}
@@ -87,7 +84,10 @@ def check_reachable(target: str | os.PathLike[str]) -> None:
             "Without Spark: s3://, gs:// and abfs://."
         )
     _check_installed(uri)
-    place = locate(uri)
+    try:
+        place = locate(uri)
+    except LogError as error:
+        raise WriteError(f"Cannot write {uri}. {error}") from error
     if place.local is not None:
         raise UsageError(f"{target} is on this machine: name it {place.path}.")
     bucket, _, below = place.path.partition("/")

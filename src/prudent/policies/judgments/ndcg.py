@@ -60,9 +60,9 @@ def join(connection: duckdb.DuckDBPyConnection, policy: Policy, k: int) -> tuple
         "(select context from judgments)) anti join judgments using (context, item)"
     )
     ((unjudged,),) = connection.execute(missing).fetchall()
-    columns = (np.asarray(found[name]) for name in ("context", "rank", "mean", "deviation"))
+    context, rank, mean, deviation = (np.asarray(found[name]) for name in ("context", "rank", "mean", "deviation"))
     shared = np.stack(found["shared"].tolist()) if len(found["shared"]) else np.zeros((0, 0))
-    return Judged(*columns, shared), int(unjudged)
+    return Judged(context, rank, mean, deviation, shared), int(unjudged)
 
 
 def draw_attraction(judged: Judged, draws: int, random: np.random.Generator) -> Iterator[FloatArray]:
