@@ -54,7 +54,7 @@ def plan_command(
     max_rejected: MaxRejected = None,
     as_json: Json = False,
 ) -> None:
-    """Say how many lists and days a test of a policy takes.
+    """Plan how many lists and days a test of a policy takes.
 
     An A/B test, team-draft interleaving, and verify after the launch.
     """

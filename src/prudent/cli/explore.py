@@ -45,7 +45,8 @@ def explore_command(
         ),
     ] = None,
     lists: Annotated[
-        int | None, option("--lists", help="Lists to come. [dim]Default: as many as the log has.[/dim]")
+        int | None,
+        option("--lists", help="Number of lists that will be shown. [dim]Default: as many as the log has.[/dim]"),
     ] = None,
     confidence: Annotated[
         float | None, option("--confidence", parser=share_of, help="Confidence level of the upper limit of the loss.")
