@@ -376,10 +376,9 @@ CLAX's errors are those of the model that its trainer returns. It is meant to re
 last, but with these versions keeps the last; the figure shows all epochs. Our prior uses how often each item was
 shown, which is informative about θ where production ranks well; CLAX regularises by early stopping.
 
-Where pairs are shown often, CLAX estimates λ of `dcm` better than we do: counts do not keep whole lists and use means
-over the lists of a context instead, while CLAX sees every list. And where there are few pairs, its training alone is
-about as fast as our whole process, because counting a million lists takes the same time however little is fitted
-afterwards.
+Where there are few pairs, the ratios of training alone are smallest, because counting a million lists takes the same
+time however little is fitted afterwards. There CLAX's p of `pbm` is a little closer to the truth than ours, which is
+fitted to the contexts with most lists; errors of both are in the table.
 """
 
 
