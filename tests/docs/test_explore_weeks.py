@@ -37,11 +37,12 @@ def test_few_weeks(study: ModuleType) -> None:
 
 @pytest.mark.slow
 def test_few_nights(study: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every way to explore loses the same."""
-    monkeypatch.setattr(study, "NIGHTS", 2)
-    found = study.nights(0)
+    """Every way to explore loses the same, in a world where `explore` loses anything in so few nights."""
+    monkeypatch.setattr(study, "NIGHTS", 3)
+    found = study.nights(1)
     assert list(found) == ["explore", *study.RIVALS]
     assert all(0 <= regret < 0.3 for regret, _ in found.values())
     ours = found["explore"][1]
+    assert ours > 0
     assert found["epsilon-greedy"][1] == pytest.approx(ours, rel=0.05)
     assert found["Thompson sampling"][1] == pytest.approx(ours, rel=0.05)
