@@ -163,7 +163,7 @@ def split_command(
         parts = prudent.split(logs, engine=log.engine, **settings, **log.settings)
     train, held = parts.train, parts.holdout
     if as_json:
-        print_json({"train": asdict(train), "holdout": asdict(held)})
+        print_json({"train": asdict(train), "holdout": asdict(held), "reward": parts.reward})
         return
     say(f"Wrote {several(train.lists, 'list')} to {train.path} and {held.lists:,} to {held.path}.")
     say(f"Clicks per list: {train.clicks_per_list:.4f} and {held.clicks_per_list:.4f}.")
