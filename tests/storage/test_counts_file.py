@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import duckdb
+import numpy as np
 import polars as pl
 import pyarrow.parquet as pq
 import pytest
@@ -13,10 +14,11 @@ from hypothesis import strategies as st
 import prudent
 from prudent.base.errors import CountsError, ManifestError
 from prudent.logs.log import REASONS
-from prudent.storage.counts_file import COUNTS_VERSION, Footer, counts_footer, empty_piece, write_counts_file
+from prudent.storage.counts_file import COUNTS_VERSION, Footer, Piece, counts_footer, empty_piece, write_counts_file
 from prudent.storage.files import manifest_path
 from prudent.storage.manifest import Source, Tally
 from prudent.storage.parquet import read_footer
+from prudent.storage.run import NameColumn, Run, WholeLists
 from tests.strategies import table
 
 LISTS = [("shoes", ("a", "b"), (1, 0))] * 3
@@ -107,3 +109,22 @@ def test_a_damaged_tally(said: str, tmp_path: Path) -> None:
         connection.execute(f"copy (select 1 as context, 2 as item) to '{file}' (format parquet, kv_metadata {footer})")
     with pytest.raises(CountsError, match="marked as counts, but its tally is damaged"):
         prudent.Counts.read(file)
+
+
+@pytest.mark.parametrize("cells", [1, 300])
+def test_how_contexts_are_cut_into_pieces_changes_no_byte(cells: int, tmp_path: Path) -> None:
+    """More contexts than DuckDB takes at a time, and groups of many and of few of them; a sum is cut anywhere."""
+    contexts = 5_000
+    names = [f"{number:05}" for number in range(contexts)]
+    codes = np.tile(np.arange(1, cells + 1, dtype=np.uint32) << 16, contexts)
+    one = np.ones(contexts, np.uint32)
+    run = Run(NameColumn.of_names(names), NameColumn.of_names(names), one, one * cells, codes, codes.astype(np.uint64))
+    some = np.arange(0, contexts, 3, dtype=np.uint32)
+    lists = WholeLists(some, one[some], one[some] * 0, some % 2 > 0, np.ones(len(some), np.uint64))
+    piece, written = Piece(run, lists), set()
+    for number, ends in enumerate(([contexts], [700, 3_000, 3_001, contexts], [2_048, 4_096, contexts])):
+        pieces = [piece.slice(first, last) for first, last in zip([0, *ends], ends, strict=False)]
+        with duckdb.connect() as connection:
+            write_counts_file(connection, tmp_path / f"{number}.parquet", pieces, source=Source((), Tally(1)))
+        written.add((tmp_path / f"{number}.parquet").read_bytes())
+    assert len(written) == 1

@@ -76,6 +76,7 @@ _TALLY = "prudent_tally"
 OF_ALL_ROWS = (_TALLY, CHECKSUM)
 """Entries that no longer hold where rows are left out."""
 _CELLS_OF_A_GROUP = 1_000_000  # that are written, and later read, at a time
+_CONTEXTS = 2_048  # that DuckDB takes at a time: a group has a multiple of them
 
 
 class Footer(NamedTuple):
@@ -103,6 +104,18 @@ class Piece(NamedTuple):
         number = (np.cumsum(contexts) - 1).astype(np.uint32)
         return Piece(self.run.only(contexts), replace(lists, context=number[lists.context]))
 
+    @staticmethod
+    def concatenated(pieces: "Sequence[Piece]") -> "Piece":
+        """Pieces of consecutive contexts, one after the other."""
+        if len(pieces) == 1:
+            return pieces[0]
+        before = np.cumsum([0, *(len(piece.run.pairs) for piece in pieces[:-1])], dtype=np.uint32)
+        lists = [
+            replace(piece.lists, context=piece.lists.context + first)
+            for piece, first in zip(pieces, before, strict=True)
+        ]
+        return Piece(Run.concatenated([piece.run for piece in pieces]), WholeLists.concatenated(lists))
+
 
 class Held(NamedTuple):
     """The counts of a log in memory, in place of a file."""
@@ -122,7 +135,7 @@ def write_counts_file(
     source: Source | None,
     threshold: str = NOTHING,
 ) -> None:
-    """Write a counts file: at least one piece.
+    """Write a counts file: at least one piece. How contexts were cut into pieces does not change a byte.
 
     `source` is what was counted, for the tally and the manifest in the footer; None where only this process reads it.
     """
@@ -130,15 +143,38 @@ def write_counts_file(
     if source is not None:
         entries |= {_TALLY: json.dumps(source.tally.to_json()), **counts_manifest(source).footer}
     later = iter(pieces)
-    first = next(later)
+    first = [next(later)]
+    while sum(len(piece.run.pairs) for piece in first) < _CONTEXTS and (piece := next(later, None)) is not None:
+        first.append(piece)
+    # A file of this process is merged with others, of each of which a group is in memory.
+    rows = _CONTEXTS if source is None else _rows_of_a_group(Piece.concatenated(first).run)
+    groups = _evened(chain(first, later), rows)
     connection.execute("set preserve_insertion_order = true")
-    with registered(connection, "pieces", (file_columns(piece) for piece in chain([first], later))):
-        write_parquet(connection, "from pieces", target, footer=entries, row_group=_rows_of_a_group(first.run))
+    with registered(connection, "pieces", map(file_columns, groups)):
+        write_parquet(connection, "from pieces", target, footer=entries, row_group=rows)
 
 
 def _rows_of_a_group(run: Run) -> int:
-    cells = len(run.code) / max(len(run.pairs), 1)
-    return int(np.clip(_CELLS_OF_A_GROUP / max(cells, 1.0), 2_048, 122_880))
+    """By the first contexts, which are the same however they were counted."""
+    contexts = min(_CONTEXTS, len(run.pairs))
+    cells = run.first_cell[contexts] / max(contexts, 1)
+    rows = int(np.clip(_CELLS_OF_A_GROUP / max(cells, 1.0), _CONTEXTS, 122_880))
+    return rows - rows % _CONTEXTS
+
+
+def _evened(pieces: Iterable[Piece], rows: int) -> Iterator[Piece]:
+    """The same contexts, so many in each piece but the last: at least one piece."""
+    held: list[Piece] = []
+    number, empty = 0, True
+    for piece in pieces:
+        held.append(piece)
+        number += len(piece.run.pairs)
+        if whole := number - number % rows:
+            joined = Piece.concatenated(held)
+            yield from (joined.slice(first, first + rows) for first in range(0, whole, rows))
+            held, number, empty = [joined.slice(whole, number)], number - whole, False
+    if number or empty:
+        yield Piece.concatenated(held)
 
 
 def file_columns(piece: Piece) -> dict[str, Column]:

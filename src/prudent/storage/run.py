@@ -5,7 +5,7 @@ Names are sorted byte by byte, or by number, so that they never need to be looke
 
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
 
@@ -261,5 +261,13 @@ class WholeLists:
 
     def slice(self, first: int, last: int) -> "WholeLists":
         """The lists of these contexts, which are numbered from 0."""
-        found = self.where((self.context >= first) & (self.context < last))
-        return replace(found, context=found.context - np.uint32(first))
+        lists = slice(*np.searchsorted(self.context, [first, last]).tolist())
+        places = slice(*np.append(0, np.cumsum(self.size, dtype=np.int64))[[lists.start, lists.stop]].tolist())
+        context = self.context[lists] - np.uint32(first)
+        return WholeLists(context, self.size[lists], self.items[places], self.clicks[places], self.n[lists])
+
+    @staticmethod
+    def concatenated(parts: "Sequence[WholeLists]") -> "WholeLists":
+        """The lists of several parts, one after the other."""
+        columns = [column.name for column in fields(parts[0])]
+        return WholeLists(*(np.concatenate([getattr(part, name) for part in parts]) for name in columns))

@@ -28,6 +28,8 @@ def raw(counted: Any) -> list[bytes]:
     """The bytes of all arrays, with their types."""
     if counted is None:
         return []
+    if isinstance(counted, bool):
+        return [str(counted).encode()]
     if isinstance(counted, np.ndarray):
         return [counted.dtype.str.encode(), counted.tobytes()]
     return [part for name in counted.__dataclass_fields__ for part in raw(getattr(counted, name))]

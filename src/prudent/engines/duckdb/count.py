@@ -16,17 +16,17 @@ from prudent.engines.duckdb.hygiene import make_lists
 from prudent.engines.duckdb.impressions import count_impressions
 from prudent.engines.duckdb.open import OpenTable, opened
 from prudent.engines.duckdb.rewards import with_rewards, write_rewards
-from prudent.engines.kernel.merging import concatenated, merge, merge_files, renumbered
+from prudent.engines.kernel.merging import merge, merge_files, renumbered
 from prudent.logs.log import REASONS, Log, recorded_names
 from prudent.storage.counts_file import Held, Piece, common_threshold, pieces_in, write_counts_file
 from prudent.storage.database import Database, memory_limit
 from prudent.storage.files import replacing, writing_temporary
 from prudent.storage.manifest import Source, Tally
 from prudent.storage.quoting import file_text, text
-from prudent.storage.run import Run
+from prudent.storage.run import Run, WholeLists
 from prudent.storage.sketch import EVERYTHING, in_sample, sample_of
 
-_SHARE = 0.4  # of the memory, for the lists that are counted at a time
+_SHARE = 0.3  # of the memory, for the lists that are counted at a time
 _MOST = 600_000_000  # bytes of them, however much memory there is
 
 
@@ -112,8 +112,9 @@ def _count(
         kept = "view" if log.reward is None else _kept(log, source)  # rewards are read in a second pass
         log = make_lists(connection, log, source, kept)
         for counted in _counted(connection, log, source, runs.sample):
-            runs.add(Piece(counted.run, counted.lists))
             numbers += counted.tally
+            runs.add(Piece(counted.run, counted.lists), counted.last)
+            del counted  # the next lists need its memory
         tally = tally_of(log, numbers.tolist())
         check(tally)
         if log.reward is not None:
@@ -127,7 +128,7 @@ def _write(connection: duckdb.DuckDBPyConnection, to: Path, runs: "_Runs", sourc
 
 
 class _Runs:
-    """The runs of a log: the last one is in memory, others are in files of a folder."""
+    """The runs of a log: the last one is in memory where it is known to be that, others are in files of a folder."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, folder: Path) -> None:
         self._connection, self._folder = connection, folder
@@ -141,10 +142,15 @@ class _Runs:
         self._next, chosen = sample_of(self._connection, run.contexts, lists)
         return chosen
 
-    def add(self, piece: Piece) -> None:
-        if self._last is not None:
+    def add(self, piece: Piece, last: bool) -> None:
+        if self._last is not None:  # there are several streams
             self._spill(self._last)
-        self._last, self._threshold, self._next = piece, self._next, EVERYTHING
+            self._last = None
+        self._threshold, self._next = self._next, EVERYTHING
+        if last:
+            self._last = piece
+        else:
+            self._spill(piece)
 
     def add_rewards(self, connection: duckdb.DuckDBPyConnection) -> None:
         """Add up the rewards of the same lists, in the view `checked`."""
@@ -195,7 +201,7 @@ class _Lists:
         self._threshold = min(self._threshold, threshold)
         return in_sample(self._connection, run.contexts, self._threshold)
 
-    def add(self, piece: Piece) -> None:
+    def add(self, piece: Piece, last: bool) -> None:
         piece = Piece(piece.run.names, piece.lists.copy())  # the cells, which take the most memory, may go
         self._pieces.append(piece)
         if self._most is not None:
@@ -222,7 +228,7 @@ class _Lists:
         numbered = []
         for place in places:  # names and lists of a piece are freed before the next one is looked at
             numbered.append(renumbered(pieces.pop(0), run, place))
-        whole = concatenated(numbered)
+        whole = WholeLists.concatenated(numbered)
         del places, numbered, place
         return Piece(run, kernel.distinct(whole)), self._threshold
 
@@ -238,9 +244,9 @@ class _Both:
         self._sampled = self.runs.sample(run, lists)
         return np.asarray(self._sampled | self.lists.sample(run, lists))
 
-    def add(self, piece: Piece) -> None:
-        self.lists.add(piece)
-        self.runs.add(Piece(piece.run, piece.lists.where(self._sampled[piece.lists.context])))
+    def add(self, piece: Piece, last: bool) -> None:
+        self.lists.add(piece, last)
+        self.runs.add(Piece(piece.run, piece.lists.where(self._sampled[piece.lists.context])), last)
 
     def add_rewards(self, connection: duckdb.DuckDBPyConnection) -> None:
         """To the counts."""

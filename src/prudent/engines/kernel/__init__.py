@@ -67,6 +67,7 @@ def count(
     for number, counted in enumerate(counts):
         if not number or counted.tally.any():  # the budget may have been full where the stream ended
             yield counted
+        del counted  # its memory is needed for the next one
 
 
 def merge(runs: Sequence[Run], weights: Sequence[int]) -> tuple[Run, list[NDArray[np.uint32]]]:

@@ -20,6 +20,7 @@ class Counted:
     run: Run
     lists: WholeLists  # of the chosen contexts
     tally: NDArray[np.int64]  # lists by the number of the reason to reject them; 0 is none
+    last: bool = False  # whether it is known that none follows
 
 
 def chosen(choose: Choose, run: Run, lists: NDArray[np.int64]) -> NDArray[np.bool_]:

@@ -168,7 +168,8 @@ def count(
         library.prudent_lists(result.address, contexts.ctypes.data if contexts.any() else None)
         result.check()
         exhausted = library.prudent_exhausted(result.address)
-        yield Counted(run, result.lists(), result.column(8, "<i8"))
+        yield Counted(run, result.lists(), result.column(8, "<i8"), exhausted)
+        del run, result  # before the next lists need their memory
         if exhausted:
             return
 

@@ -2,7 +2,7 @@
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -107,7 +107,7 @@ def merge(pieces: Sequence[Piece], weights: Sequence[int], unit: int = 1) -> Pie
     run, places = kernel.merge([piece.run for piece in pieces], weights)
     run = replace(run, rewards=_merged_rewards(pieces, run, places, weights, unit))
     numbered = [renumbered(piece, run, place) for piece, place in zip(pieces, places, strict=True)]
-    return Piece(run, kernel.distinct(concatenated(numbered)))
+    return Piece(run, kernel.distinct(WholeLists.concatenated(numbered)))
 
 
 def _merged_rewards(
@@ -141,8 +141,3 @@ def renumbered(piece: Piece, run: Run, place: NDArray[np.uint32]) -> WholeLists:
     items = place[np.repeat(first[lists.context], lists.size) + lists.items]
     items -= np.repeat(run.first_pair.astype(np.uint32)[context], lists.size)
     return replace(lists, context=context, items=items)
-
-
-def concatenated(parts: Sequence[WholeLists]) -> WholeLists:
-    """The lists of several parts, one after the other."""
-    return WholeLists(*(np.concatenate([getattr(part, column.name) for part in parts]) for column in fields(parts[0])))

@@ -35,7 +35,7 @@ def count(
                     taken.append([_copy(column) for column in batch])
                     items = batch[1].child
                     left -= 64 * len(batch[0].valid) + 32 * len(items.valid if items else ())  # as in the kernel
-            yield _count(taken or [_no_rows(types)], max_positions, text_files, choose)
+            yield replace(_count(taken or [_no_rows(types)], max_positions, text_files, choose), last=exhausted)
 
 
 def _count(batches: Sequence[Sequence[Column]], max_positions: int, text_files: bool, choose: Choose) -> Counted:
