@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import duckdb
+import numpy as np
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
@@ -105,7 +106,8 @@ def _read_judgments(file: Path) -> None:
 def _read_prior(file: Path) -> None:
     prior = FittedPrior.from_text(file.read_text(encoding="utf-8", errors="surrogateescape"), "policy.parquet")
     found = prior.rank("socks", ["a", "http://b.com/c"], {})
-    if not ((found.lower >= 0) & (found.lower <= found.mean + 1e-9) & (found.mean <= 1)).all():
+    highest = np.where(found.mean > 0.99, 1, found.mean + 1e-9)  # nearly all mass at 1 has its quantiles above the mean
+    if not ((found.lower >= 0) & (found.lower <= highest) & (found.mean <= 1)).all():
         raise DifferenceError(f"bounds that are none: {found}")
 
 
