@@ -109,6 +109,7 @@ AXE_CORE = Program("axe-core", find_axe, ("npm",))  # `install` fetches it by np
 REDIS = Program("Redis", lambda: shutil.which("redis-cli") and shutil.which("redis-server"), ("redis-server",))
 GXX = Program("g++", find_sanitizer, ("g++",))
 CURL = Program("curl", lambda: shutil.which("curl"), ("curl",))
+FLOCK = Program("flock", lambda: shutil.which("flock"), ("util-linux",))
 DATA = Program(
     "real click logs and labels",
     lambda: os.environ.get("PRUDENT_DATA"),
@@ -127,6 +128,7 @@ TIERS = {
         Tier("redis", "loads exports into Redis", (REDIS,)),
         Tier("postgres", "loads exports into PostgreSQL", (POSTGRES,)),
         Tier("curl", "sends exports over HTTP", (CURL,)),
+        Tier("flock", "runs a line of a crontab", (FLOCK,)),
         Tier("sanitizer", "checks the memory accesses of the compiled kernel", (GXX,)),
         Tier("data", "reads files that are not ours to ship", (DATA,)),
         Tier("slow", "long: simulates until a claim is certain, or is killed again and again"),

@@ -148,6 +148,7 @@ def test_a_night_without_a_log_ends_with_the_code_of_the_command(folder: Path) -
     assert not (folder / "policies").exists()
 
 
+@pytest.mark.flock
 def test_crontab_runs_a_night_and_mails_what_fails(folder: Path, shop: World) -> None:
     *_, line = lines = [text for text in (RECIPES / "crontab").read_text().splitlines() if not text.startswith("#")]
     assert all(re.fullmatch(r"[A-Z]+=\S+", text) for text in lines[:-1])
