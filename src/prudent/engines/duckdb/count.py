@@ -26,7 +26,7 @@ from prudent.storage.quoting import file_text, text
 from prudent.storage.run import Run, WholeLists
 from prudent.storage.sketch import EVERYTHING, in_sample, sample_of
 
-_SHARE = 0.3  # of the memory, for the lists that are counted at a time
+_SHARE = 0.4  # of the memory, for the lists that are counted at a time
 _MOST = 600_000_000  # bytes of them, however much memory there is
 
 
