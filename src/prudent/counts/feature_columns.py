@@ -10,7 +10,7 @@ from prudent.base.arrays import FloatArray, IntArray
 MISSING = -1
 """The code of no level."""
 MOST_LEVELS = 1_000
-"""Levels of a category that are told apart; the others, which are rarer, are one."""
+"""Levels of a category that are distinguished; the others, which are rarer, are one."""
 
 
 _LARGEST = 9e18  # larger numbers are as large: what fitted models keep of them fits 64 bits

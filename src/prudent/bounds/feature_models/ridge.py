@@ -17,8 +17,8 @@ from prudent.counts.feature_columns import Categorical, Feature, Features, Numer
 _KNOTS = 33  # quantiles, between which ranks are interpolated
 _BENT = 30  # numeric features at most, for each of them to have a bend
 _FARTHEST = 4.0  # of a value from the median, in standard deviations
-_FEWEST = 10  # pairs, for a level to be told apart
-_MOST_LEVELS = 200  # that are told apart, of all features
+_FEWEST = 10  # pairs, for a level to be distinguished
+_MOST_LEVELS = 200  # that are distinguished, of all features
 _WORK = 6e8  # pairs times the square of columns, at most
 
 
@@ -168,7 +168,7 @@ class _Levels:
 
     @classmethod
     def of(cls, feature: Categorical, levels: tuple[str, ...]) -> "_Levels":
-        """With these levels told apart."""
+        """With these levels distinguished."""
         return cls(feature.name, levels)
 
     def block(self, feature: Feature) -> IntArray:
